@@ -1,0 +1,28 @@
+"""What all tests share: the folders of the checkout, and PyTorch where it is installed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top folder of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def stdlib() -> Path:
+    """The folder of the standard library's sources."""
+    return ROOT / "stdlib"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests never read or write the user's cache folder."""
+    os.environ.setdefault("OCN_CACHE_DIR", str(tmp_path_factory.mktemp("ocn-cache")))
