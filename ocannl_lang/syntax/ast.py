@@ -565,9 +565,10 @@ class Section:
 
 @node
 class ErrorStmt:
-    """A statement or definition that could not be parsed, already reported."""
+    """A statement or definition that could not be parsed, already reported; `names` are those that it would have bound."""
 
     span: Span
+    names: tuple[str, ...] = ()
 
 
 Stmt = Union[

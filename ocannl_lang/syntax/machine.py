@@ -1,0 +1,170 @@
+"""Runs the parse tables over tokens and calls the builder for each rule.
+
+The machine knows no language: on a token that the tables do not allow it hands its stack to `on_error`, which changes stack, tokens or place
+(see `ocannl_lang.syntax.recovery`), and goes on. Rules that only pass their child on are followed at once and remembered, which makes
+the parser several times faster for a grammar with a level for each strength of operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ocannl_lang.syntax.tables import END, Tables
+from ocannl_lang.syntax.tokens import Token
+
+Build = Callable[[Any, int, int, list[Any]], Any]
+
+
+@dataclass(slots=True)
+class Machine:
+    """The state of one parse.
+
+    `states` and the stacks beside it have one entry for each symbol read, above a first one for the start; `starts` and `ends` are the
+    symbols' places in the text. `index` is the place of the next token.
+    """
+
+    tables: Tables
+    tokens: list[Token]
+    states: list[int]
+    values: list[Any] = field(default_factory=lambda: [None])
+    starts: list[int] = field(default_factory=lambda: [0])
+    ends: list[int] = field(default_factory=lambda: [0])
+    index: int = 0
+
+    def pop_to(self, height: int) -> None:
+        """Forgets the symbols above the first `height` entries."""
+        del self.states[height:], self.values[height:], self.starts[height:], self.ends[height:]
+
+    def push(self, state: int, value: Any, start: int, end: int) -> None:
+        self.states.append(state)
+        self.values.append(value)
+        self.starts.append(start)
+        self.ends.append(end)
+
+
+OnError = Callable[[Machine], None]
+
+
+def run(
+    tables: Tables,
+    tokens: list[Token],
+    start: str,
+    context: Any,
+    builders: Sequence[Build | None],
+    on_error: OnError,
+) -> Any:
+    """The value of the start symbol. `builders[rule]` makes a rule's value of its children; None makes a list of them.
+
+    `tokens` ends with one of the kind `$END`.
+    """
+    machine = Machine(tables, tokens, [tables.starts[start]])
+    end_state = tables.ends[start]
+    end_kind = tables.ids[END]
+    action, goto, rules, chains, count = tables.action, tables.goto, tables.rules, tables.chains, tables.terminal_count
+    states, values, starts, ends = machine.states, machine.values, machine.starts, machine.ends
+    state = states[-1]
+    kind, first, last = tokens[0]
+    while True:
+        act = action[state].get(kind)
+        if act is None:
+            if kind == end_kind and state == end_state:
+                return values[-1]
+            on_error(machine)
+            state = states[-1]
+            kind, first, last = tokens[machine.index]
+            continue
+        if act >= 0:
+            states.append(act)
+            values.append(tokens[machine.index])
+            starts.append(first)
+            ends.append(last)
+            machine.index += 1
+            state = act
+            kind, first, last = tokens[machine.index]
+            continue
+        number = -1 - act
+        rule = rules[number]
+        length = rule.length
+        if length:
+            rule_start, rule_end = starts[-length], ends[-1]
+            if rule.passes:
+                value = values[-1]
+            else:
+                plain = rule.plain
+                if plain is not None:
+                    base = len(values) - length
+                    children = [values[base + i] for i in plain]
+                else:
+                    children = _children(rule.keep, rule.trailing, values[-length:])
+                build = builders[number]
+                value = children if build is None else build(context, rule_start, rule_end, children)
+            del states[-length:], values[-length:], starts[-length:], ends[-length:]
+        else:
+            rule_start = rule_end = ends[-1]
+            children = [None] * rule.trailing
+            build = builders[number]
+            value = children if build is None else build(context, rule_start, rule_end, children)
+        left = rule.left
+        below = states[-1]
+        memo = chains[below]
+        key = left * count + kind
+        found = memo.get(key)
+        if found is None:
+            found = goto[below][left]
+            while (following := action[found].get(kind)) is not None and following < 0 and rules[-1 - following].passes:
+                found = goto[below][rules[-1 - following].left]
+            memo[key] = found
+        state = found
+        states.append(state)
+        values.append(value)
+        starts.append(rule_start)
+        ends.append(rule_end)
+
+
+def _children(keep: tuple[tuple[int, bool, int], ...], trailing: int, values: list[Any]) -> list[Any]:
+    """The children of a rule: absent optional parts are None, lists of helper rules are spliced in."""
+    children: list[Any] = []
+    for i, splice, nones in keep:
+        for _ in range(nones):
+            children.append(None)
+        if not splice:
+            children.append(values[i])
+        elif children:
+            children.extend(values[i])
+        else:
+            # The first part of a repeated rule: nobody else holds this list.
+            children = values[i]
+    for _ in range(trailing):
+        children.append(None)
+    return children
+
+
+def follow(tables: Tables, states: list[int], kind: int) -> list[int] | None:
+    """The states after the tokens so far and one of `kind`, or None if it cannot come next. `states` is not changed."""
+    stack = list(states)
+    while True:
+        act = tables.action[stack[-1]].get(kind)
+        if act is None:
+            return None
+        if act >= 0:
+            stack.append(act)
+            return stack
+        rule = tables.rules[-1 - act]
+        if rule.length:
+            del stack[-rule.length :]
+        stack.append(tables.goto[stack[-1]][rule.left])
+
+
+def accepts(tables: Tables, states: list[int], kind: int) -> bool:
+    """Whether a token of `kind` can come next."""
+    if kind == tables.ids[END]:
+        stack = list(states)
+        while (act := tables.action[stack[-1]].get(kind)) is not None and act < 0:
+            rule = tables.rules[-1 - act]
+            if rule.length:
+                del stack[-rule.length :]
+            stack.append(tables.goto[stack[-1]][rule.left])
+        return stack[-1] in tables.ends.values()
+    return follow(tables, states, kind) is not None
