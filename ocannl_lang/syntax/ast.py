@@ -8,11 +8,25 @@ by later stages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ocannl_lang.source import Source, Span
 
-node = dataclass(frozen=True, slots=True, eq=False)
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda function: function
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False, frozen_default=True)
+def node(cls: type[T]) -> type[T]:
+    """Makes a frozen dataclass with slots that is compared by identity."""
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
 
 
 # ---------------------------------------------------------------- names and comments

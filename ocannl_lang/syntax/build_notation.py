@@ -74,7 +74,9 @@ def axis_sum(c: Context, start: int, end: int, children: list[Any]) -> ast.SlotA
         message = "the first term of a sum of positions is a label"
         place = left[2]
         swapped = f"`{c.text[right[2].start : right[2].end]} + {c.text[place.start : place.end]}`"
-        c.collector.report(Diagnostic("E0409", message, place, helps=(f"write {swapped}",) if kernel is not None else ()))
+        c.collector.report(
+            Diagnostic("E0409", message, place, helps=(f"write {swapped}",) if kernel is not None else ())
+        )
         return ast.AxisWild(span)
     if kernel is None:
         return ast.AxisStrided(span, out, right[0])

@@ -66,9 +66,7 @@ def rebind(c: Context, start: int, end: int, children: list[Any]) -> ast.Rebind:
 
 def assign(c: Context, start: int, end: int, children: list[Any]) -> ast.Assign:
     target, operator, value = children
-    return ast.Assign(
-        Span(c.source, start, end), c.word(operator), c.span(operator[1], operator[2]), target, value
-    )
+    return ast.Assign(Span(c.source, start, end), c.word(operator), c.span(operator[1], operator[2]), target, value)
 
 
 def expr_stmt(c: Context, start: int, end: int, children: list[Any]) -> ast.ExprStmt:
@@ -185,7 +183,13 @@ def cd_def(c: Context, start: int, end: int, children: list[Any]) -> ast.CdDef:
 def routine_def(c: Context, start: int, end: int, children: list[Any]) -> ast.RoutineDef:
     _, word, config, params, result, body = children
     return ast.RoutineDef(
-        Span(c.source, start, end), c.ident(word), tuple(config or ()), tuple(params or ()), result, body, c.docs.get(start)
+        Span(c.source, start, end),
+        c.ident(word),
+        tuple(config or ()),
+        tuple(params or ()),
+        result,
+        body,
+        c.docs.get(start),
     )
 
 

@@ -24,7 +24,11 @@ def reread(machine: Machine, text: str) -> bool:
         other = _assign(ids, token, text[token.start : token.end])
     elif token.kind == ids["ROWVAR"]:
         start, end = token.start, token.end
-        other = [Token(ids["DOTDOT"], start, start + 2), Token(ids["NAME"], start + 2, end - 2), Token(ids["DOTDOT"], end - 2, end)]
+        other = [
+            Token(ids["DOTDOT"], start, start + 2),
+            Token(ids["NAME"], start + 2, end - 2),
+            Token(ids["DOTDOT"], end - 2, end),
+        ]
     else:
         return False
     if not other or not accepts(machine.tables, machine.states, other[0].kind):

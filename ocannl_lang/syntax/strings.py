@@ -127,7 +127,15 @@ def split(source: Source, start: int, end: int, collector: Collector) -> list[Pi
             plain_start = position
         else:
             if character == "}":
-                _report(collector, source, position, position + 1, "a single `}` in a string", "write `}}` for a brace", "}}")
+                _report(
+                    collector,
+                    source,
+                    position,
+                    position + 1,
+                    "a single `}` in a string",
+                    "write `}}` for a brace",
+                    "}}",
+                )
             plain.append(character)
             position += 1
     if plain:
@@ -141,7 +149,11 @@ def _escape(source: Source, position: int, stop: int, collector: Collector) -> t
     digits = {"x": 2, "u": 4, "U": 8}.get(follower)
     if digits is not None:
         written = text[position + 2 : min(position + 2 + digits, stop)]
-        if len(written) == digits and all(c in "0123456789abcdefABCDEF" for c in written) and int(written, 16) < 0x110000:
+        if (
+            len(written) == digits
+            and all(c in "0123456789abcdefABCDEF" for c in written)
+            and int(written, 16) < 0x110000
+        ):
             return chr(int(written, 16)), position + 2 + digits
         message = f"`\\{follower}` needs {digits} hexadecimal digits"
         _report(collector, source, position, position + 2, message, "", None)
@@ -163,7 +175,15 @@ def _interpolation(
     text = source.text
     after = _skip_braces(text, position, stop, quotes)
     if after == position + 1:
-        _report(collector, source, position, position + 1, "this `{` in a string is not closed", "write `{{` for a brace", "{{")
+        _report(
+            collector,
+            source,
+            position,
+            position + 1,
+            "this `{` in a string is not closed",
+            "write `{{` for a brace",
+            "{{",
+        )
         pieces.append(Piece("{", position, position + 1, position + 1, ""))
         return position + 1
     inner_start, inner_end = position + 1, after - 1
@@ -174,10 +194,26 @@ def _interpolation(
         inner_end = colon
         if not _FORMAT.fullmatch(form):
             message = f"`{form}` is no format"
-            _report(collector, source, colon + 1, after - 1, message, "formats are those of Python, such as `.3f` or `>8`", None)
+            _report(
+                collector,
+                source,
+                colon + 1,
+                after - 1,
+                message,
+                "formats are those of Python, such as `.3f` or `>8`",
+                None,
+            )
             form = ""
     if not text[inner_start:inner_end].strip():
-        _report(collector, source, position, after, "there is no expression in these braces", "write `{{` and `}}` for braces", None)
+        _report(
+            collector,
+            source,
+            position,
+            after,
+            "there is no expression in these braces",
+            "write `{{` and `}}` for braces",
+            None,
+        )
         pieces.append(Piece("", position, after, after, ""))
         return after
     pieces.append(Piece(None, inner_start, inner_end, after, form))

@@ -117,7 +117,11 @@ def build_data(grammar: str) -> dict[str, Any]:
         "starts": {name: numbers[state] for name, state in table.start_states.items()},
         "ends": {name: numbers[state] for name, state in table.end_states.items()},
         "patterns": [
-            [t.name, type(t.pattern).__name__ == "PatternStr", t.pattern.to_regexp() if t.pattern.flags else t.pattern.value]
+            [
+                t.name,
+                type(t.pattern).__name__ == "PatternStr",
+                t.pattern.to_regexp() if t.pattern.flags else t.pattern.value,
+            ]
             for t in tool.terminals
         ],
     }

@@ -238,7 +238,9 @@ def _number(source: Source, is_int: bool, start: int, end: int, limit: int, coll
             _bad(collector, span, f"`{written}` is neither a number nor a name", helps, None)
         else:
             _bad(collector, span, f"`{written}` is no number", "", None)
-    elif "_" in written and ("__" in written or written.rstrip(".").endswith("_") or "_." in written or "x_" in written or "_e" in written):
+    elif "_" in written and (
+        "__" in written or written.rstrip(".").endswith("_") or "_." in written or "x_" in written or "_e" in written
+    ):
         _bad(collector, span, f"`{written}` is no number", "`_` stands between two digits", None)
     elif written == "0x":
         _bad(collector, span, "`0x` lacks its digits", "", None)
@@ -256,7 +258,9 @@ def _rewritten(written: str) -> str | None:
         return None
 
 
-def _bad(collector: Collector, span: Span, message: str, helps: str, replacement: str | None, code: str = "E0104") -> None:
+def _bad(
+    collector: Collector, span: Span, message: str, helps: str, replacement: str | None, code: str = "E0104"
+) -> None:
     fix = None if replacement is None else Fix(f"write `{replacement}`", (Edit(span, replacement),))
     collector.report(Diagnostic(code, message, span, helps=(helps,) if helps else (), fix=fix))
 
@@ -270,7 +274,11 @@ def _long_name(source: Source, start: int, end: int, limit: int, collector: Coll
         end += 1
     if not text[start:end].isidentifier():
         span = Span(source, start, end)
-        collector.report(Diagnostic("E0102", f"`{text[start:end]}` is no name", span, notes=("names are made of letters, digits and `_`",)))
+        collector.report(
+            Diagnostic(
+                "E0102", f"`{text[start:end]}` is no name", span, notes=("names are made of letters, digits and `_`",)
+            )
+        )
     return end
 
 
@@ -337,21 +345,29 @@ def _product_before_digit(
     span = Span(source, position, stop)
     fix = Fix(f"write `*. 0.{digits}`", (Edit(span, f"*. 0.{digits}"),))
     message = f"`*.{digits}` can be read in two ways"
-    helps = (f"write `*. 0.{digits}` for the pointwise product with 0.{digits}, or `*. {digits}` for that with {digits}",)
+    helps = (
+        f"write `*. 0.{digits}` for the pointwise product with 0.{digits}, or `*. {digits}` for that with {digits}",
+    )
     collector.report(Diagnostic("E0104", message, span, helps=helps, fix=fix))
     result.tokens.append(Token(lex.ids["MULOP"], position, position + 2))
     result.tokens.append(Token(lex.ids["INT"], position + 2, stop))
     return stop
 
 
-def _float_without_zero(source: Source, position: int, end: int, result: Cut, collector: Collector, lex: Lexicon) -> int:
+def _float_without_zero(
+    source: Source, position: int, end: int, result: Cut, collector: Collector, lex: Lexicon
+) -> int:
     stop = position + 1
     while stop < end and (source.text[stop].isalnum() or source.text[stop] == "_"):
         stop += 1
     written = source.text[position:stop]
     span = Span(source, position, stop)
     fix = Fix(f"write `0{written}`", (Edit(span, f"0{written}"),))
-    collector.report(Diagnostic("E0104", f"`{written}` lacks a digit before the point", span, helps=(f"write `0{written}`",), fix=fix))
+    collector.report(
+        Diagnostic(
+            "E0104", f"`{written}` lacks a digit before the point", span, helps=(f"write `0{written}`",), fix=fix
+        )
+    )
     result.tokens.append(Token(lex.ids["FLOAT"], position, stop))
     return stop
 
