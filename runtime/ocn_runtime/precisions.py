@@ -31,7 +31,7 @@ FLOATS = frozenset(("f64", "f32", "bf16", "f16", "f8e5m2", "f8e4m3"))
 
 
 def precision_of(dtype: np.dtype[Any]) -> str | None:
-    """The precision that a numpy type in native byte order holds; None where there is none (`bool`, `int8`, text, …)."""
+    """The precision that a numpy type in native byte order holds; None where there is none (`bool`, `int8`, …)."""
     return _NAMES.get(dtype)
 
 

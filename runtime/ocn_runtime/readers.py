@@ -38,9 +38,9 @@ class DataError(Exception):
 def read_array(path: str | os.PathLike[str], *, limit: int = LIMIT) -> NDArray[Any]:
     """The array in a file, of a type that has a precision and in native byte order.
 
-    `x.npy`; `x.npz`, which must hold one array, or `x.npz:name`; `x.csv` (rows by columns, a header is left out); files in
-    idx format under any name, also compressed (`train-images-idx3-ubyte.gz`). Logical values become u8, small ints i32; the
-    numbers of a csv file are i32 if all are ints, else f32. `limit` bounds the size in bytes.
+    `x.npy`; `x.npz`, which must hold one array, or `x.npz:name`; `x.csv` (rows by columns, a header is left out); files
+    in idx format under any name, also compressed (`train-images-idx3-ubyte.gz`). Logical values become u8, small ints
+    i32; the numbers of a csv file are i32 if all are ints, else f32. `limit` bounds the size in bytes.
     """
     text = os.fspath(path)
     member = _MEMBER.fullmatch(text)
@@ -136,7 +136,7 @@ def _read_npz(file: Path, stream: BinaryIO, member: str | None, limit: int) -> N
 
 
 def _read_idx(name: str, stream: Any, size: int | None, limit: int) -> NDArray[Any]:
-    """The format of MNIST: two zero bytes, a type, the number of axes, their sizes, all big-endian. `size` is None if packed."""
+    """The format of MNIST, big-endian: 0, 0, a type, the number of axes, their sizes. `size` is None if packed."""
     head: bytes = stream.read(4)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES:
         raise DataError(f"{name} is no idx file")

@@ -1,4 +1,4 @@
-"""Reading arrays and texts: every format, and a plain message for what is missing, damaged, hostile or of another kind."""
+"""Reading arrays and texts: every format, and a plain message for what is missing, damaged or of another kind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_npz_with_one_array_and_by_name(tmp_path):
     assert read_array(tmp_path / "one.npz").tolist() == [0, 1, 2]
     np.savez_compressed(tmp_path / "two.npz", x=np.arange(3), y=np.ones((2, 2)))
     assert read_array(f"{tmp_path / 'two.npz'}:y").tolist() == [[1, 1], [1, 1]]
-    with pytest.raises(DataError, match="holds 2 arrays: x, y; say which, as in two.npz:x"):
+    with pytest.raises(DataError, match=r"holds 2 arrays: x, y; say which, as in two\.npz:x"):
         read_array(tmp_path / "two.npz")
     with pytest.raises(DataError, match="holds no array z, but x, y"):
         read_array(f"{tmp_path / 'two.npz'}:z")

@@ -1,0 +1,43 @@
+"""Random numbers of host code: one stream after the other of the program's own generator, so a seed repeats a run
+everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ocannl_lang.graph.random import random_values, stream_of
+
+
+@dataclass(slots=True)
+class HostRandom:
+    """A stream of random numbers: a pure function of `seed`, of the `place` that draws, and of how many were drawn
+    before.
+    """
+
+    seed: int
+    place: str
+    drawn: int = 0
+
+    def uniforms(self, count: int) -> NDArray[np.float64]:
+        """The next `count` floats in [0, 1), of 53 random bits each."""
+        position = np.arange(self.drawn, self.drawn + count, dtype=np.uint64)
+        self.drawn += count
+        return random_values("uniform", "f64", seed=self.seed, stream=stream_of(self.place), count=0, position=position)
+
+    def uniform(self) -> float:
+        return float(self.uniforms(1)[0])
+
+    def permutation(self, count: int) -> NDArray[np.int64]:
+        """The numbers below `count` in a random order: sorted by random keys, so every order is equally likely."""
+        return np.argsort(self.uniforms(count), kind="stable")
+
+    def choice(self, weights: NDArray[np.float64]) -> int:
+        """A position, with probabilities in proportion to `weights`, of which none is negative and not all are 0."""
+        cumulative = np.cumsum(weights)
+        position = int(np.searchsorted(cumulative, self.uniform() * cumulative[-1], side="right"))
+        # Rounding may reach past the last weight that is not 0.
+        return min(position, int(np.flatnonzero(weights)[-1]))
