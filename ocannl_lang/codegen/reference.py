@@ -1,8 +1,10 @@
-"""The reference evaluator: a `loops.ir.Program` carried out with numpy, assignment by assignment. The meaning of the language.
+"""The reference evaluator: a `loops.ir.Program` carried out with numpy, assignment by assignment. The meaning of the
+language.
 
-Every assignment is evaluated over the grid of its loop variables: each variable is an array along its own axis, each access an
-indexed read, each primitive its numpy reference in the precision that the expression says. Floating sums and products of one
-assignment accumulate in f64 and are rounded once to the target's precision; ints accumulate in their own precision, modulo 2^n.
+Every assignment is evaluated over the grid of its loop variables: each variable is an array along its own axis, each
+access an indexed read, each primitive its numpy reference in the precision that the expression says. Floating sums and
+products of one assignment accumulate in f64 and are rounded once to the target's precision; ints accumulate in their
+own precision, modulo 2^n.
 """
 
 from __future__ import annotations
@@ -55,8 +57,8 @@ def run_program(
 ) -> list[Array]:
     """Carries out one call and returns the results in order.
 
-    `storage` holds the arrays of inputs, parameters, states and data, in the buffers' shapes and precisions; those of parameters and
-    states are updated in place at the end, as `program.stores` says.
+    `storage` holds the arrays of inputs, parameters, states and data, in the buffers' shapes and precisions; those of
+    parameters and states are updated in place at the end, as `program.stores` says.
     """
     run = _Run(storage, seed, call_count)
     with np.errstate(all="ignore"):
@@ -117,7 +119,7 @@ class _Run:
         used = [
             max([p.shape[axis] for p in place] + [inside.shape[axis]], default=1) for axis in range(len(grid.shape))
         ]
-        free = tuple(axis for axis, (n, size) in enumerate(zip(used, grid.shape)) if n == 1 and size > 1)
+        free = tuple(axis for axis, (n, size) in enumerate(zip(used, grid.shape, strict=True)) if n == 1 and size > 1)
         if free:
             value = ufunc.reduce(value, axis=free, keepdims=True)
         inside = np.broadcast_to(inside, value.shape)
@@ -131,7 +133,7 @@ class _Run:
         """The positions of an access, clipped into the buffer, and where all of them lie inside."""
         inside = np.ones(grid.unit, np.bool_)
         places: list[Array] = []
-        for index, size in zip(access.index, access.buffer.shape):
+        for index, size in zip(access.index, access.buffer.shape, strict=True):
             position = self._position(index, grid)
             if access.guarded or isinstance(index, Dynamic):
                 inside = inside & (position >= 0) & (position < size)
@@ -217,7 +219,7 @@ def _grids(loops: tuple[Var, ...]) -> Iterator[_Grid]:
         step = max(1, min(var.size, _GRID_LIMIT // max(inner, 1)))
         pieces.append([range(start, min(start + step, var.size)) for start in range(0, var.size, step)])
     for ranges in itertools.product(*pieces):
-        yield _Grid(dict(zip(loops, ranges)))
+        yield _Grid(dict(zip(loops, ranges, strict=True)))
 
 
 def _accumulator(assign: Assign) -> np.dtype[Any]:

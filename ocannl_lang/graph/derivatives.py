@@ -1,8 +1,9 @@
 """Derivatives of the primitives, as functions that build expressions.
 
-Each takes the operands, the primitive's own result and the gradient of the result, all scalar expressions of one precision, and
-gives for each operand what it adds to that operand's gradient, or None where nothing flows. They use the stored result where that
-saves work (`tanh`, `exp`, …) and have no branch that overflows where the function itself does not.
+Each takes the operands, the primitive's own result and the gradient of the result, all scalar expressions of one
+precision, and gives for each operand what it adds to that operand's gradient, or None where nothing flows. They use
+the stored result where that saves work (`tanh`, `exp`, …) and have no branch that overflows where the function itself
+does not.
 """
 
 from __future__ import annotations

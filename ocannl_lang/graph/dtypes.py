@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,11 @@ def is_float(prec: str) -> bool:
 
 
 def join(a: str, b: str) -> str | None:
-    """The narrowest precision of an expression that meets both, or None if there is none (random bits meet nothing else).
+    """The narrowest precision of an expression that meets both, or None if there is none (random bits meet nothing
+    else).
 
-    An int with a float gives the float, `f16` with `bf16` gives f32, the two 8-bit floats give f16, `i32` with `u32` gives i64.
+    An int with a float gives the float, `f16` with `bf16` gives f32, the two 8-bit floats give f16, `i32` with `u32`
+    gives i64.
     """
     if a == b:
         return a
@@ -51,7 +53,9 @@ def join(a: str, b: str) -> str | None:
 
 
 def compute_precision(prec: str) -> str:
-    """What values stored as `prec` are computed and summed in: floats of 16 and 8 bits in f32, the others in themselves."""
+    """What values stored as `prec` are computed and summed in: floats of 16 and 8 bits in f32, the others in
+    themselves.
+    """
     return "f32" if _FLOAT_WIDTH.get(prec, 4) < 4 else prec
 
 
@@ -64,7 +68,7 @@ def loses_more_than_rounding(source: str, target: str) -> bool:
     return source != target and join(source, target) != target
 
 
-@lru_cache(maxsize=None)
+@cache
 def dtype(prec: str) -> np.dtype[Any]:
     """The numpy type of one element. bf16 and the 8-bit floats need the package `ml_dtypes`."""
     if prec in _NUMPY:

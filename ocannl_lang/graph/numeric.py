@@ -1,6 +1,7 @@
 """What the primitives compute, in numpy: the reference that every backend is held against.
 
-Operands arrive in the precision the operation computes in; the evaluator converts the result to the operation's precision.
+Operands arrive in the precision the operation computes in; the evaluator converts the result to the operation's
+precision.
 """
 
 from __future__ import annotations
@@ -132,7 +133,9 @@ def identity(x: Array) -> Array:
 
 
 def convert(x: Array, kind: np.dtype[Any]) -> Array:
-    """To another element type: floats to ints toward zero, out of range to the nearest end, NaN to 0; ints to ints modulo 2^n."""
+    """To another element type: floats to ints toward zero, out of range to the nearest end, NaN to 0; ints to ints
+    modulo 2^n.
+    """
     if np.issubdtype(kind, np.integer) and not np.issubdtype(x.dtype, np.integer) and x.dtype != np.bool_:
         info = np.iinfo(kind)
         wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -1,16 +1,19 @@
-"""Random numbers: a pure function of the seed, the place, the call count and the position. The definition for every backend.
+"""Random numbers: a pure function of the seed, the place, the call count and the position. The definition for every
+backend.
 
-The generator is threefry-4x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), as in Random123.
+The generator is threefry-4x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011),
+as in Random123.
 
-* The key is four words: seed (low, high), stream (low, high). The seed is the context's, 64 bits. The stream names the place that
-  draws: the first 8 bytes, little-endian, of blake2b (digest size 8) of its path in UTF-8 (`stream_of`).
-* The counter is four words: block (low, high), count (low, high). The count is the call count of the routine, or the explicit
-  counter, as a 64-bit two's complement number.
-* Word j of a stream is word j mod 4 of the block j div 4. Element number n (row-major, memory order) of a random tensor takes the
-  words n·w … n·w + w - 1, with w = 1 for uniform f32, 2 for uniform f64 and normal f32, 4 for normal f64. They lie in one block.
+* The key is four words: seed (low, high), stream (low, high). The seed is the context's, 64 bits. The stream names the
+  place that draws: the first 8 bytes, little-endian, of blake2b (digest size 8) of its path in UTF-8 (`stream_of`).
+* The counter is four words: block (low, high), count (low, high). The count is the call count of the routine, or the
+  explicit counter, as a 64-bit two's complement number.
+* Word j of a stream is word j mod 4 of the block j div 4. Element number n (row-major, memory order) of a random
+  tensor takes the words n·w … n·w + w - 1, with w = 1 for uniform f32, 2 for uniform f64 and normal f32, 4 for normal
+  f64. They lie in one block.
 * uniform f32 = (a >> 8) · 2^-24. uniform f64 = ((b << 21) | (a >> 11)) · 2^-53 from two words a, b (b the high one).
-* normal = sqrt(-2 ln u1) · cos(2π u2) (Box-Muller), u2 uniform as above from the second half of the words, and u1 = 1 - uniform
-  from the first half, which lies in (0, 1].
+* normal = sqrt(-2 ln u1) · cos(2π u2) (Box-Muller), u2 uniform as above from the second half of the words, and u1 = 1
+  - uniform from the first half, which lies in (0, 1].
 
 Narrower floats are rounded from f32.
 """
@@ -112,7 +115,7 @@ def threefry4x32(
     parity = _PARITY ^ key[0] ^ key[1] ^ key[2] ^ key[3]
     keys = [np.uint32(k) for k in (*key, parity)]
     with np.errstate(over="ignore"):
-        x = [c + k for c, k in zip(counter, keys)]
+        x = [c + k for c, k in zip(counter, keys, strict=False)]
         for r in range(20):
             left, right = _ROTATIONS[r % 8]
             # Odd rounds mix the words crosswise: 0 with 3 and 2 with 1.

@@ -1,4 +1,6 @@
-"""Building scalar expressions of the loops: precision of an expression, conversions, arithmetic that folds the trivial cases."""
+"""Building scalar expressions of the loops: precision of an expression, conversions, arithmetic that folds the trivial
+cases.
+"""
 
 from __future__ import annotations
 
