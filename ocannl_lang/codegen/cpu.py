@@ -1,0 +1,179 @@
+"""Programs to machine code on this CPU.
+
+`compile_program` optimises, schedules, compiles what the cache does not have, and links; a `CompiledProgram` is bound to the arrays
+of a context and called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ocn_runtime.cpu import Executor, Routine, Step
+
+from ocannl_lang.codegen.llvm.compile import link, object_code
+from ocannl_lang.codegen.llvm.kernel import Function, write_kernel
+from ocannl_lang.codegen.llvm.pool import executor as executor_text
+from ocannl_lang.codegen.llvm.target import Target, host_target
+from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
+from ocannl_lang.loops.ir import Buffer, Program
+from ocannl_lang.resources import cache_dir
+from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
+from ocannl_lang.schedule.plain import plain_kernels
+
+Array = NDArray[Any]
+
+__all__ = ["CompiledProgram", "Unsupported", "compile_program"]
+
+_lock = threading.RLock()
+_linked: dict[str, tuple[int, object]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledProgram:
+    """A program as machine code. `program` is as given; `persistent` are its parameters, states and data."""
+
+    program: Program
+    persistent: tuple[Buffer, ...]
+    threads: int
+    plan: Plan
+    steps: tuple[Step, ...]
+    table: dict[Buffer, int]
+    constants: tuple[tuple[int, Array], ...]
+    places: tuple[tuple[int, int], ...]
+    table_size: int
+    keep: tuple[object, ...] = field(repr=False)
+
+    def bind(self, persistent: Mapping[Buffer, Array]) -> Routine:
+        """The routine on the arrays of a context: `routine(inputs, outputs, seed, call_count)`. Parameters and states change in place."""
+        fixed = list(self.constants)
+        for b in self.persistent:
+            fixed.append((self.table[b], _checked(b, persistent[b])))
+        return Routine(
+            executor(),
+            self.steps,
+            self.table_size,
+            [1 + i for i in range(len(self.program.inputs))],
+            [1 + len(self.program.inputs) + i for i in range(len(self.program.outputs))],
+            fixed,
+            self.places,
+            self.plan.arena,
+            self.threads,
+            self.keep,
+        )
+
+    def run(
+        self,
+        bindings: Mapping[Buffer, Array],
+        outputs: Sequence[Array] | None = None,
+        *,
+        seed: int = 0,
+        call_count: int = 0,
+    ) -> list[Array]:
+        """One call, with arrays for the inputs and the persistent buffers; gives the results, in `outputs` if given."""
+        if outputs is None:
+            outputs = [np.empty(b.shape, NUMPY[b.prec]) for b in self.program.outputs]
+        inputs = [_checked(b, bindings[b]) for b in self.program.inputs]
+        results = [_checked(b, a) for b, a in zip(self.program.outputs, outputs, strict=True)]
+        self.bind(bindings)(inputs, results, seed, call_count)
+        return results
+
+
+def compile_program(program: Program, *, threads: int = 1) -> CompiledProgram:
+    """Machine code for a program. Raises `Unsupported` for what this backend cannot do."""
+    for b in program.buffers():
+        scalar_type(b.prec)
+    target = host_target()
+    prepared = prepare(program)
+    lanes = target.vector_bytes // 4
+    kernels = [k for a in prepared.assigns for k in plain_kernels(a, lanes)]
+    copies = [(p, b, plain_kernels(copy(p, b), lanes)[0]) for p, b in prepared.stores]
+    planned = plan(prepared, kernels, copies)
+    return _assemble(program, planned, target, threads)
+
+
+def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> CompiledProgram:
+    functions = [write_kernel(k, target) for k in planned.kernels]
+    addresses, keep = _addresses(functions, target)
+    table, places, constants, size = _table(program, planned, functions)
+    steps = tuple(
+        Step(addresses[i], tuple(table[b] for b in f.buffers if b not in planned.kernels[i].spaces), f.turns)
+        for i, f in enumerate(functions)
+    )
+    return CompiledProgram(
+        program, planned.persistent, threads, planned, steps, table, tuple(constants), tuple(places), size, keep
+    )
+
+
+def _table(
+    program: Program, planned: Plan, functions: Sequence[Function]
+) -> tuple[dict[Buffer, int], list[tuple[int, int]], list[tuple[int, Array]], int]:
+    """Entries of buffers; entry 0 is the call's words, then the inputs, the results, and everything else."""
+    inputs, outputs = len(program.inputs), len(program.outputs)
+    table: dict[Buffer, int] = {}
+    entries: dict[Outside | Arena, int] = {}
+    places: list[tuple[int, int]] = []
+    constants: list[tuple[int, Array]] = []
+    size = 1 + inputs + outputs
+    used = [b for k, f in zip(planned.kernels, functions, strict=True) for b in f.buffers if b not in k.spaces]
+    for b in (*planned.persistent, *used):
+        home = planned.homes[b]
+        match home:
+            case Outside(kind="input", number=n):
+                table[b] = 1 + n
+                continue
+            case Outside(kind="output", number=n):
+                table[b] = 1 + inputs + n
+                continue
+            case _:
+                pass
+        if home not in entries:
+            entries[home] = size
+            size += 1
+            if isinstance(home, Arena):
+                places.append((entries[home], home.offset))
+            elif home.kind == "const":
+                assert b.value is not None
+                constants.append((entries[home], np.ascontiguousarray(b.value, NUMPY[b.prec]).reshape(b.shape)))
+        table[b] = entries[home]
+    return table, places, constants, size
+
+
+def _addresses(functions: Sequence[Function], target: Target) -> tuple[list[int], tuple[object, ...]]:
+    """Addresses of the kernels, compiling and linking those that are not in the process yet."""
+    names = ["k" + hashlib.sha256(f.text.encode()).hexdigest()[:24] for f in functions]
+    with _lock:
+        missing: dict[str, bytes] = {}
+        for name, f in zip(names, functions, strict=True):
+            if name not in _linked and name not in missing:
+                missing[name] = object_code(f.text.replace("@kernel(", f"@{name}("), target, cache_dir())
+        if missing:
+            found, tracker = link(list(missing.values()), list(missing))
+            for name, at in found.items():
+                _linked[name] = (at, tracker)
+        return [_linked[n][0] for n in names], tuple(_linked[n][1] for n in names)
+
+
+def executor() -> Executor:
+    """The process's executor."""
+    with _lock:
+        if not _executors:
+            target = host_target()
+            names = ["ocn_execute", "ocn_pool_start", "ocn_pool_stop"]
+            found, tracker = link([object_code(executor_text(target), target, cache_dir())], names)
+            _executors.append(Executor(*(found[n] for n in names), tracker))
+        return _executors[0]
+
+
+_executors: list[Executor] = []
+
+
+def _checked(b: Buffer, array: Array) -> Array:
+    if array.dtype != NUMPY[b.prec] or array.shape != b.shape or not array.flags.c_contiguous:
+        raise ValueError(f"{b.name}: a contiguous array of {b.prec} and shape {b.shape} is needed")
+    return array

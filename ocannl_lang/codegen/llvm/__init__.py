@@ -1,0 +1,1 @@
+"""LLVM IR as text for CPUs: target facts, a writer of functions, expressions, kernels, objects and linking."""

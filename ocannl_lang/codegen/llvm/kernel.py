@@ -1,0 +1,122 @@
+"""A kernel as the text of one LLVM function.
+
+    void @name(ptr table, ptr slots, i64 begin, i64 end)
+
+`table` holds the addresses of the routine's buffers (entry 0: the words of the call), `slots` the kernel's own buffers as entries of
+it, in the order of `Function.buffers`; the parallel loop runs from `begin` to `end`. Equal kernels have equal texts whatever their
+buffers are called, so each is compiled once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ocannl_lang.codegen.llvm.access import compute
+from ocannl_lang.codegen.llvm.context import Context, Lanes
+from ocannl_lang.codegen.llvm.expression import evaluate
+from ocannl_lang.codegen.llvm.ops import Ops
+from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.types import SIZES, llvm_type
+from ocannl_lang.codegen.llvm.writer import Writer
+from ocannl_lang.loops.ir import Buffer, accesses
+from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel's code. `body` uses `{name}` nowhere: the function is called `@kernel`. `turns`: of its parallel loop, 0 without one."""
+
+    text: str
+    buffers: tuple[Buffer, ...]
+    turns: int
+
+
+def write_kernel(kernel: Kernel, target: Target) -> Function:
+    """The function of a kernel."""
+    w = Writer()
+    lanes = target.vector_bytes // max(4, _widest(kernel))
+    ctx = Context(Ops(w, target), lanes, kernel.spaces, frozenset(_written(kernel.body)), evaluate)
+    for stmt in kernel.body:
+        _statement(ctx, stmt)
+    local = [b for b in ctx.arguments if kernel.spaces.get(b) == "local"]
+    allocations = [f"%local{ctx.arguments[b]} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b in local]
+    lines = [
+        *w.declarations,
+        "define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {",
+        "entry:",
+        *allocations,
+        w.text(),
+        "ret void",
+        "}",
+        f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}',
+        "",
+    ]
+    turns = sum(s.var.size for s in kernel.body if isinstance(s, Loop) and s.kind == "parallel")
+    return Function("\n".join(lines), tuple(ctx.arguments), turns)
+
+
+def _widest(kernel: Kernel) -> int:
+    """The size of the widest number that is computed with. Ints of 64 bits mostly stand for positions and do not count."""
+    widths = [4]
+    for stmt in _computes(kernel.body):
+        buffers = [stmt.target.buffer, *(a.buffer for a in accesses(stmt.value))]
+        widths.extend(SIZES.get(b.prec, 4) for b in buffers if b.prec != "i64")
+    return max(widths)
+
+
+def _computes(body: tuple[Stmt, ...]) -> list[Compute]:
+    found: list[Compute] = []
+    for stmt in body:
+        if isinstance(stmt, Compute):
+            found.append(stmt)
+        else:
+            found.extend(_computes(stmt.body))
+    return found
+
+
+def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
+    return [c.target.buffer for c in _computes(body)]
+
+
+def _statement(ctx: Context, stmt: Stmt) -> None:
+    if isinstance(stmt, Compute):
+        compute(ctx, stmt.target, stmt.accum, stmt.value)
+        return
+    var = stmt.var
+    if var.size == 0:
+        return
+    match stmt.kind:
+        case "unrolled":
+            for i in range(var.size):
+                ctx.env[var] = i
+                _body(ctx, stmt)
+        case "vector":
+            for start in range(0, var.size, ctx.lanes):
+                ctx.count = min(ctx.lanes, var.size - start)
+                ctx.env[var] = Lanes(start, ctx.count)
+                _body(ctx, stmt)
+            ctx.count = 0
+        case "serial" if var.size == 1:
+            ctx.env[var] = 0
+            _body(ctx, stmt)
+        case "serial":
+            _serial(ctx, stmt, "0", str(var.size))
+        case "parallel":
+            _serial(ctx, stmt, "%begin", "%end")
+
+
+def _body(ctx: Context, loop: Loop) -> None:
+    for stmt in loop.body:
+        _statement(ctx, stmt)
+
+
+def _serial(ctx: Context, loop: Loop, low: str, high: str) -> None:
+    written = set(_written(loop.body))
+    keys = [k for k in ctx.registers if k[0] in written]
+    values = [ctx.registers[k] for k in keys]
+    opened = ctx.w.begin_loop(low, high, [(llvm_type(v.prec, v.lanes), ctx.o.text(v, v.lanes)) for v in values])
+    for key, value, name in zip(keys, values, opened.carried, strict=True):
+        ctx.registers[key] = type(value)(name, value.prec, value.lanes)
+    ctx.env[loop.var] = opened.counter
+    _body(ctx, loop)
+    ctx.w.end_loop(opened, [ctx.registers[k].text for k in keys])

@@ -1,0 +1,51 @@
+"""What code generation knows about a machine: its vectors, its registers and a few abilities."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine to compile for.
+
+    `vector_bytes`: width of a vector register; `registers`: how many there are; `fma`: fused multiply-add in one instruction;
+    `rounds`: floor and the like in one instruction.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    registers: int
+    fma: bool
+    rounds: bool
+
+    @property
+    def key(self) -> str:
+        """What makes code for one target differ from code for another."""
+        return f"{self.triple}/{self.cpu}/{self.features}"
+
+
+def target_of(triple: str, cpu: str, features: str) -> Target:
+    """The facts that follow from LLVM's names of a machine and its features (`+avx2,-avx512f,…`)."""
+    on = {f[1:] for f in features.split(",") if f.startswith("+")}
+    arch = triple.split("-", 1)[0]
+    if arch in ("x86_64", "amd64", "i686"):
+        if "avx512f" in on and "avx512vl" in on and "avx512bw" in on and "avx512dq" in on:
+            return Target(triple, cpu, features, 64, 32, "fma" in on, True)
+        if "avx2" in on:
+            return Target(triple, cpu, features, 32, 16, "fma" in on, True)
+        return Target(triple, cpu, features, 16, 16, "fma" in on, "sse4.1" in on)
+    if arch in ("aarch64", "arm64"):
+        return Target(triple, cpu, features, 16, 32, True, True)
+    return Target(triple, cpu, features, 16, 16, False, False)
+
+
+@functools.lru_cache(maxsize=1)
+def host_target() -> Target:
+    """This machine."""
+    from ocannl_lang.codegen.llvm.compile import host_description
+
+    return target_of(*host_description())

@@ -1,0 +1,97 @@
+"""Precisions as LLVM types, and numbers as LLVM literals."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+SCALARS: dict[str, str] = {
+    "f64": "double",
+    "f32": "float",
+    "i64": "i64",
+    "i32": "i32",
+    "u32": "i32",
+    "u16": "i16",
+    "u8": "i8",
+}
+SIZES: dict[str, int] = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "u32": 4, "u16": 2, "u8": 1}
+NUMPY: dict[str, np.dtype[np.generic]] = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "i64": np.dtype(np.int64),
+    "i32": np.dtype(np.int32),
+    "u32": np.dtype(np.uint32),
+    "u16": np.dtype(np.uint16),
+    "u8": np.dtype(np.uint8),
+}
+FLOATS = frozenset({"f64", "f32"})
+UNSIGNED = frozenset({"u32", "u16", "u8"})
+
+
+class Unsupported(Exception):
+    """Something that this backend cannot do; the driver reports it as E0602. `what` completes "… is not available on the CPU"."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not available on the CPU yet")
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA name or literal `text`, of `prec` (`bool` for i1), one number or a vector of `lanes`.
+
+    Literals are kept as scalars; they are splatted where a vector is asked for.
+    """
+
+    text: str
+    prec: str
+    lanes: int = 1
+
+
+def scalar_type(prec: str) -> str:
+    """The LLVM type of one number of `prec`."""
+    if prec == "bool":
+        return "i1"
+    try:
+        return SCALARS[prec]
+    except KeyError:
+        raise Unsupported(f"precision {prec}") from None
+
+
+def llvm_type(prec: str, lanes: int = 1) -> str:
+    """The LLVM type of `lanes` numbers of `prec`."""
+    t = scalar_type(prec)
+    return t if lanes == 1 else f"<{lanes} x {t}>"
+
+
+def suffix(prec: str, lanes: int = 1) -> str:
+    """The type as it stands in the names of intrinsics: `f32`, `v8f32`, `v4i64`."""
+    t = scalar_type(prec)
+    t = {"float": "f32", "double": "f64"}.get(t, t)
+    return t if lanes == 1 else f"v{lanes}{t}"
+
+
+def literal(value: float | int, prec: str) -> str:
+    """A number as an LLVM constant of `prec`, converted as numpy converts."""
+    if prec in FLOATS:
+        x = float(value)
+        if prec == "f32":
+            with np.errstate(over="ignore"):
+                x = float(np.float32(x))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+    if prec == "bool":
+        return "true" if value else "false"
+    if isinstance(value, float):
+        # A conversion of what does not fit saturates, as the conversion instruction does.
+        if math.isnan(value):
+            value = 0
+        elif math.isinf(value):
+            info = np.iinfo(NUMPY[prec])
+            value = int(info.max if value > 0 else info.min)
+    n = int(value)
+    bits = SIZES[prec] * 8
+    n &= (1 << bits) - 1
+    return str(n - (1 << bits) if n >> (bits - 1) else n)

@@ -1,0 +1,189 @@
+"""Running compiled routines on the CPU: threads, memory, and calls.
+
+A routine is a list of steps, each a function with its buffers, and a table of addresses. A `Routine` owns its table and its arena
+and is called with the arrays of one call; the code runs without Python's lock. One routine object runs one call at a time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+ALIGN = 64
+POOL_BYTES = 8192
+MAX_THREADS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Addresses of the functions that run steps and keep threads; `keep` holds the code alive."""
+
+    execute: int
+    pool_start: int
+    pool_stop: int
+    keep: object
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One function: its address, the table entries of its buffers, the turns of its parallel loop (0: none)."""
+
+    function: int
+    slots: tuple[int, ...]
+    turns: int
+
+
+def default_threads() -> int:
+    """How many threads to use where nobody says: `OCN_NUM_THREADS`, else the processors this process may use."""
+    own = os.environ.get("OCN_NUM_THREADS", "")
+    if own.isdigit() and int(own) > 0:
+        return min(int(own), MAX_THREADS)
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+    return min(os.cpu_count() or 1, MAX_THREADS)
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """`size` zeroed bytes at an address that is a multiple of 64."""
+    raw = np.zeros(size + ALIGN, np.uint8)
+    start = -address(raw) % ALIGN
+    return raw[start : start + size]
+
+
+def address(array: Array) -> int:
+    """Where an array's data begins."""
+    return array.__array_interface__["data"][0]
+
+
+# ---------------------------------------------------------------- threads
+
+_pools: dict[tuple[int, int], NDArray[np.uint8]] = {}
+_stops: dict[tuple[int, int], Callable[[int], None]] = {}
+_pools_lock = threading.Lock()
+
+
+def pool(executor: Executor, threads: int) -> int:
+    """The address of the process's pool of that many threads, 0 (none) for one thread."""
+    threads = min(threads, MAX_THREADS)
+    if threads <= 1:
+        return 0
+    key = (executor.pool_start, threads)
+    with _pools_lock:
+        found = _pools.get(key)
+        if found is None:
+            found = aligned(POOL_BYTES)
+            start = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)(executor.pool_start)
+            start(address(found), threads)
+            _pools[key] = found
+            _stops[key] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(executor.pool_stop)
+        return address(found)
+
+
+def stop_pools() -> None:
+    """Ends all threads; a later call starts new ones."""
+    with _pools_lock:
+        for key, memory in _pools.items():
+            _stops[key](address(memory))
+        _forget_pools()
+
+
+def _forget_pools() -> None:
+    _pools.clear()
+    _stops.clear()
+    global _generation
+    _generation += 1
+
+
+def _after_fork() -> None:
+    # The threads did not come along; the lock may be held by one that is gone.
+    global _pools_lock
+    _pools_lock = threading.Lock()
+    _forget_pools()
+
+
+_generation = 0
+atexit.register(stop_pools)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---------------------------------------------------------------- calls
+
+
+class Routine:
+    """A routine bound to its persistent arrays.
+
+    `table_size` entries of addresses: entry 0 is the call's words, `inputs` and `outputs` say where the arrays of a call go, `fixed`
+    are (entry, array) that stay, `places` are (entry, offset in the arena).
+    """
+
+    __slots__ = (
+        "_execute", "_executor", "_threads", "_generation", "_pool", "_table", "_words", "_steps", "_count", "_keep",
+        "_inputs", "_outputs", "_seen", "_lock",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        executor: Executor,
+        steps: Sequence[Step],
+        table_size: int,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        fixed: Sequence[tuple[int, Array]],
+        places: Sequence[tuple[int, int]],
+        arena: int,
+        threads: int,
+        keep: object = None,
+    ) -> None:
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+        self._execute = prototype(executor.execute)
+        self._executor = executor
+        self._threads = threads if any(s.turns > 1 for s in steps) else 1
+        self._generation = -1
+        self._pool = 0
+        self._words = (ctypes.c_int64 * 2)()
+        self._table = (ctypes.c_void_p * table_size)()
+        memory = aligned(arena)
+        self._table[0] = ctypes.addressof(self._words)
+        for entry, array in fixed:
+            self._table[entry] = address(array)
+        for entry, offset in places:
+            self._table[entry] = address(memory) + offset
+        slots = [(ctypes.c_int32 * max(1, len(s.slots)))(*s.slots) for s in steps]
+        flat: list[int] = []
+        for step, slot in zip(steps, slots, strict=True):
+            flat += [step.function, ctypes.addressof(slot), step.turns, 0]
+        self._steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
+        self._count = len(steps)
+        self._keep = (memory, slots, [a for _, a in fixed], keep)
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._seen: list[Array | None] = [None] * len(self._inputs)
+        self._lock = threading.Lock()
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], seed: int = 0, call_count: int = 0) -> None:
+        """Runs the routine. Arrays are C-contiguous, of the shapes and types it was compiled for; nothing is checked here."""
+        with self._lock:
+            table, seen = self._table, self._seen
+            for i, (entry, array) in enumerate(zip(self._inputs, inputs)):
+                if seen[i] is not array:
+                    table[entry] = array.__array_interface__["data"][0]
+                    seen[i] = array
+            for entry, array in zip(self._outputs, outputs):
+                table[entry] = array.__array_interface__["data"][0]
+            self._words[0] = seed
+            self._words[1] = call_count
+            if self._threads > 1 and self._generation != _generation:
+                self._pool = pool(self._executor, self._threads)
+                self._generation = _generation
+            self._execute(self._steps, self._count, table, self._pool)
