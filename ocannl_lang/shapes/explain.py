@@ -1,0 +1,578 @@
+"""The messages of shape inference: what clashes, where, and why each side is what it is."""
+
+from __future__ import annotations
+
+from ocannl_lang.diagnostics.model import Diagnostic, Edit, Fix, Label
+from ocannl_lang.shapes.reasons import (
+    Step,
+    best_name,
+    chain,
+    dim_text,
+    labels,
+    quoted,
+    row_word,
+    size_label,
+)
+from ocannl_lang.shapes.sizes import Number, SizeValue, Sym, add, mul, size_text
+from ocannl_lang.shapes.state import (
+    Ask,
+    DimNode,
+    Open,
+    ShapeError,
+    State,
+    Stretch,
+    find,
+    is_contraction,
+    known,
+    node_of,
+    open_row,
+    resolve,
+    sides,
+)
+from ocannl_lang.shapes.terms import (
+    AtLeast,
+    Concat,
+    Constraint,
+    Dim,
+    DimVar,
+    OneNumber,
+    Origin,
+    Row,
+    RowEq,
+    RowLe,
+    Shape,
+    Side,
+    Size,
+    SizeIs,
+    Strided,
+    Unknown,
+    Window,
+)
+from ocannl_lang.source import Span
+
+MAX_LABELS = 6
+
+
+def report(
+    st: State, code: str, origin: Origin, message: str, label: str = "", places: list[Label] | None = None,
+    notes: tuple[str, ...] = (), helps: tuple[str, ...] = (), fix: Fix | None = None,
+) -> None:  # fmt: skip
+    """Add an error at the outermost place of `origin`, with each further place once."""
+    if origin.form == "annotation" and code in ("E0401", "E0402", "E0403", "E0404"):
+        code = "E0412"
+    span = origin.outer
+    kept: list[Label] = []
+    seen = [span]
+    inner = [Label(origin.span, f"in {quoted(origin.frames[-1].callee)}, applied here")] if origin.frames else []
+    for place in [*(places or []), *inner]:
+        if place.span not in seen and len(kept) < MAX_LABELS:
+            seen.append(place.span)
+            kept.append(place)
+    st.errors.append(ShapeError(code, origin, Diagnostic(code, message, span, label, tuple(kept), notes, helps, fix)))
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
+    """E0401, E0404: two known sizes that must agree do not."""
+    ka, kb = known(st, a), known(st, b)
+    assert ka is not None and kb is not None
+    side_a, side_b = sides(constraint)
+    label = best_name(st, a) or best_name(st, b)
+    first, second = _teller(st, constraint, a, side_a), _teller(st, constraint, b, side_b)
+    same_size = ka.value == kb.value
+    text_a, text_b = dim_text(st, a), dim_text(st, b)
+    name_a, name_b = quoted(first.side.tensor), quoted(second.side.tensor)
+    if same_size and not ka.stretches and not kb.stretches:
+        code, what = "E0404", f"units differ: `{ka.basis}` and `{kb.basis}`"
+    elif label:
+        code, what = "E0401", f"{label} has two sizes: {text_a} and {text_b}"
+    else:
+        code, what = "E0401", f"sizes differ: {text_a} and {text_b}"
+    if label and not label.startswith("label"):
+        label = ""
+    who = [
+        f"{text} in {name}" if label else f"{_axis_text(st, told, constraint)} of {name} is {text}"
+        for told, name, text in ((first, name_a, text_a), (second, name_b, text_b))
+        if name
+    ]
+    if label and len(who) == 2 and code == "E0401":
+        what, who = f"{label} is {who[0]}, but {who[1]}", []
+    elif label and code == "E0404":
+        what = f"{what}, for {label}"
+    places = [*_places(st, first, text_a), *_places(st, second, text_b)]
+    symbol = constraint.origin.symbol
+    short = f"{text_a} and {text_b} do not agree" + (f" in `{symbol}`" if symbol and len(symbol) < 12 else "")
+    notes = (", ".join(who),) if who else ()
+    helps: tuple[str, ...] = ()
+    if code == "E0401" and 1 in (ka.value, kb.value):
+        helps = ("a written size of 1 does not stretch; leave the axis out to broadcast",)
+    report(st, code, constraint.origin, what, short, places, notes, helps)
+
+
+class _Told:
+    """The side that tells of a size: its tensor, the size there, and the chain from there on."""
+
+    __slots__ = ("dim", "side", "steps")
+
+    def __init__(self, dim: Dim, side: Side, steps: list[Step]) -> None:
+        self.dim = dim
+        self.side = side
+        self.steps = steps
+
+
+def _teller(st: State, constraint: Constraint, dim: Dim, side: Side) -> _Told:
+    """Go past the result of the operation itself (and its labels) to the operand that gave it the size."""
+    steps = chain(st, dim)
+    while steps:
+        step = steps[0]
+        same = (
+            step.constraint.origin.span == constraint.origin.span
+            and step.constraint.origin.form == constraint.origin.form
+        )
+        if (
+            not same
+            or not step.far_side.tensor
+            or isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast))
+        ):
+            break
+        dim, side = step.far, step.far_side
+        steps = steps[1:]
+    return _Told(dim, side, steps)
+
+
+def _places(st: State, told: _Told, text: str) -> list[Label]:
+    if told.steps:
+        return labels(st, told.steps, text)
+    if isinstance(told.dim, Size) and (told.dim.why or told.side.span):
+        assert told.dim.why is not None or told.side.span is not None
+        return [size_label(st, told.dim, told.side, told.side.span)]
+    if told.side.span is not None:
+        name = quoted(told.side.tensor)
+        return [Label(told.side.span, f"{name} has {row_word(told.side.row)}size {text}" if name else f"size {text}")]
+    return []
+
+
+def _axis_text(st: State, told: _Told, constraint: Constraint) -> str:
+    """`output axis 2`, or `the output size` of a row with one axis."""
+    rows: list[Row] = []
+    for step_constraint in (constraint, *(s.constraint for s in told.steps[:1])):
+        match step_constraint:
+            case RowEq(a=a, b=b):
+                rows += [a, b]
+            case RowLe(sub=sub, sup=sup):
+                rows += [sub, sup]
+            case _:
+                pass
+    for row in rows:
+        lead, var, trail = open_row(st, row)
+        axes = lead + trail
+        for i, axis in enumerate(axes):
+            if _same(st, axis, told.dim) and len(axes) > 1:
+                place = f"axis {i + 1}" if not var or i < len(lead) else f"axis {i - len(axes)}"
+                return f"{told.side.row} {place}"
+    return f"the {told.side.row} size"
+
+
+def _same(st: State, a: Dim, b: Dim) -> bool:
+    if a is b:
+        return True
+    return isinstance(a, DimVar) and isinstance(b, DimVar) and node_of(st, a) is node_of(st, b)
+
+
+def stretched(st: State, node: DimNode, why: Stretch) -> None:
+    """E0401: a size must be a broadcasting 1 and is fixed to something else."""
+    ask = why.first
+    constraint = ask.constraint if ask else None
+    for a, b, c in reversed(st.links):
+        if constraint is None and (_in(st, a, node) or _in(st, b, node)):
+            constraint = c
+    if constraint is None:
+        return
+    text = size_text(node.value) if node.value is not None else "?"
+    told = _teller(st, constraint, node.var, sides(constraint)[1])
+    report(
+        st, "E0401", constraint.origin, f"sizes differ: 1 and {text}", f"this is 1 here, but must be {text}",
+        _places(st, told, text), notes=_disagreement(st, why),
+    )  # fmt: skip
+
+
+def _in(st: State, dim: Dim, node: DimNode) -> bool:
+    return (
+        isinstance(dim, DimVar) and find(st, dim.id) is node if isinstance(dim, DimVar) and dim.id in st.dims else False
+    )
+
+
+def _disagreement(st: State, why: Stretch) -> tuple[str, ...]:
+    if why.first is None or why.second is None:
+        return ()
+    return (f"it is asked for {dim_text(st, why.first.dim)} and for {dim_text(st, why.second.dim)}",)
+
+
+def conflict(st: State, name: str, where: Span, first: Ask, second: Ask) -> None:
+    """E0401, E0404: a parameter is asked for two sizes."""
+    ka, kb = known(st, first.dim), known(st, second.dim)
+    assert ka is not None and kb is not None
+    text_a, text_b = dim_text(st, first.dim), dim_text(st, second.dim)
+    code = "E0404" if ka.value == kb.value else "E0401"
+    places: list[Label] = []
+    for ask, text in ((first, text_a), (second, text_b)):
+        side = sides(ask.constraint)[0]
+        places.append(Label(ask.constraint.origin.outer, f"size {text} is asked for here"))
+        told = _teller(st, ask.constraint, ask.dim, side)
+        places += _places(st, told, text)
+    places.append(Label(where, f"`{name}` is declared here"))
+    report(
+        st, code, second.constraint.origin, f"`{name}` would need two sizes: {text_a} and {text_b}",
+        f"size {text_b} is asked for here", places,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- numbers of axes
+
+
+def ranks(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> None:
+    """E0402, E0403, E0405: the numbers of axes do not fit."""
+    if any(v and st.rows[v].bad for v in (a[1], b[1])) or _bad_axes(st, a) or _bad_axes(st, b):
+        return
+    if is_contraction(constraint):
+        _no_contraction(st, constraint, a, b)
+        return
+    a, b = _whole(st, constraint, a, b)
+    side_a, side_b = sides(constraint)
+    other = _other_row(st, constraint)
+    if other == "reported":
+        return
+    text_a, text_b = count_text(a, side_a), count_text(b, side_b)
+    name_a, name_b = quoted(side_a.tensor), quoted(side_b.tensor)
+    what_a = (
+        f"{name_a} has {text_a}"
+        if name_a
+        else f"{text_a} {_verb(a)} written here"
+        if isinstance(constraint, RowEq)
+        else text_a
+    )
+    what_b = (
+        f"{name_b} has {text_b}"
+        if name_b
+        else f"the slot has {text_b}"
+        if constraint.origin.form == "slots"
+        else text_b
+    )
+    places = [
+        Label(side.span, f"{text}: {row_text(st, row)}")
+        for side, text, row in ((side_a, text_a, a), (side_b, text_b, b))
+        if side.span is not None
+    ]
+    if other:
+        report(
+            st, "E0403", constraint.origin,
+            f"axes stand in the wrong row: {name_a or name_b or 'the tensor'} is {other[0]}, not {other[1]}",
+            f"{what_a}, {what_b}", places,
+            helps=("`|` ends the batch axes, `->` the input axes",),
+        )  # fmt: skip
+        return
+    report(
+        st, "E0402", constraint.origin, f"{side_a.row if side_a.row == side_b.row else 'numbers of'} axes differ: {what_a}, {what_b}",
+        f"{text_a} and {text_b}", places,
+    )  # fmt: skip
+
+
+def _bad_axes(st: State, row: Open) -> bool:
+    return any(isinstance(d, DimVar) and node_of(st, d).bad for d in row[0] + row[2])
+
+
+def _whole(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> tuple[Open, Open]:
+    """The rows of the constraint in full, without what has been matched already taken off."""
+    match constraint:
+        case RowEq():
+            return open_row(st, constraint.a), open_row(st, constraint.b)
+        case RowLe():
+            return open_row(st, constraint.sub), open_row(st, constraint.sup)
+
+
+def _verb(row: Open) -> str:
+    return "is" if len(row[0] + row[2]) == 1 else "are"
+
+
+def count_text(row: Open, side: Side) -> str:
+    count = len(row[0]) + len(row[2])
+    more = f"{count} or more" if row[1] else "no" if count == 0 else str(count)
+    return f"{more} {side.row} {'axis' if count == 1 and not row[1] else 'axes'}"
+
+
+def row_text(st: State, row: Open) -> str:
+    """`3, 4`, `... 3`; `_` for a size that is not known."""
+    parts = [_axis_name(st, d) for d in row[0]] + (["..."] if row[1] else []) + [_axis_name(st, d) for d in row[2]]
+    return ", ".join(parts) if parts else "none"
+
+
+def _axis_name(st: State, dim: Dim) -> str:
+    if known(st, dim) is not None:
+        return dim_text(st, dim)
+    name = best_name(st, dim)
+    return name.removeprefix("label ").strip("`") if name else "_"
+
+
+def _other_row(st: State, constraint: RowEq | RowLe) -> tuple[str, str] | str | None:
+    """Whether the same axes would fit if they stood in other rows: the two shapes as text, "reported" if that was said."""
+    if not isinstance(constraint, RowEq):
+        return None
+    group = [
+        c
+        for c in st.constraints
+        if isinstance(c, RowEq)
+        and c.origin == constraint.origin
+        and c.a_side.tensor == constraint.a_side.tensor
+        and c.b_side.tensor == constraint.b_side.tensor
+        and c.b_side.span == constraint.b_side.span
+    ]
+    if any(c not in group[:3] for c in group) or len(group) < 2:
+        return None
+    a, b = {c.a_side.row: open_row(st, c.a) for c in group}, {c.b_side.row: open_row(st, c.b) for c in group}
+    if any(r[1] for r in (*a.values(), *b.values())):
+        return None
+    if sum(len(r[0] + r[2]) for r in a.values()) != sum(len(r[0] + r[2]) for r in b.values()):
+        return None
+    for error in st.errors:
+        if error.code in ("E0403", "E0412") and error.origin == constraint.origin:
+            return "reported"
+    return f"[{rows_text(st, a)}]", f"[{rows_text(st, b)}]"
+
+
+def rows_text(st: State, rows: dict[str, Open] | dict[Side, Open] | object) -> str:
+    """`batch | input -> output`, without what is empty."""
+    assert isinstance(rows, dict)
+    empty: Open = ((), 0, ())
+    texts = {}
+    for kind in ("batch", "input", "output"):
+        row = rows.get(kind, empty)
+        texts[kind] = row_text(st, row) if row != empty and (row[0] or row[1] or row[2]) else ""
+    batch = f"{texts['batch']} | " if texts["batch"] else ""
+    inputs = f"{texts['input']} -> " if texts["input"] else ""
+    return f"{batch}{inputs}{texts['output']}".rstrip()
+
+
+def shape_text(st: State, shape: Shape) -> str:
+    rows = {
+        "batch": open_row(st, shape.batch),
+        "input": open_row(st, shape.input),
+        "output": open_row(st, shape.output),
+    }
+    return f"[{rows_text(st, rows)}]"
+
+
+def _no_contraction(st: State, constraint: Constraint, a: Open, b: Open) -> None:
+    assert isinstance(constraint, RowLe)
+    side_a, side_b = sides(constraint)
+    name_a, name_b = quoted(side_a.tensor) or "the left side", quoted(side_b.tensor) or "the right side"
+    text_a, text_b = count_text(a, side_a), count_text(b, side_b)
+    helps: tuple[str, ...] = ()
+    fix = None
+    if _pointwise_fits(st, constraint, b):
+        helps = ("`*.` multiplies position by position",)
+        fix = _pointwise_fix(constraint.origin.span)
+    places = [
+        Label(side.span, f"{text}: {row_text(st, row)}")
+        for side, text, row in ((side_a, text_a, a), (side_b, text_b, b))
+        if side.span is not None
+    ]
+    report(
+        st, "E0405", constraint.origin, f"`*` cannot contract: {name_a} has {text_a}, {name_b} has {text_b}",
+        f"{text_a} against {text_b}", places,
+        ("`*` contracts the input axes of the left side with the output axes of the right side",), helps, fix,
+    )  # fmt: skip
+
+
+def _pointwise_fits(st: State, constraint: RowLe, right: Open) -> bool:
+    """Whether the output axes of the two operands agree from the right."""
+    for c in st.constraints:
+        if isinstance(c, RowLe) and c.origin == constraint.origin and c.sub_side.row == c.sup_side.row == "output":
+            if c.sup_side.tensor == constraint.sub_side.tensor:
+                left = open_row(st, c.sup)
+                pairs = zip(reversed(left[0] + left[2]), reversed(right[0] + right[2]))
+                return all(_may_agree(st, x, y) for x, y in pairs)
+    # what the left side is like is not known yet where its own row comes later
+    lead, _, trail = resolve(st, _left_input(st, constraint))
+    return not lead and not trail
+
+
+def _left_input(st: State, constraint: RowLe) -> Open:
+    return open_row(st, constraint.sub)
+
+
+def _may_agree(st: State, a: Dim, b: Dim) -> bool:
+    ka, kb = known(st, a), known(st, b)
+    return ka is None or kb is None or ka.stretches or kb.stretches or (ka.value, ka.basis) == (kb.value, kb.basis)
+
+
+def _pointwise_fix(span: Span) -> Fix | None:
+    """Replace the operator, if the text leaves no doubt which one it is."""
+    text = span.text
+    stars = [i for i, c in enumerate(text) if c == "*"]
+    if len(stars) != 1 or "#" in text or '"' in text or text[stars[0] - 1 : stars[0]] != " ":
+        return None
+    at = span.start + stars[0]
+    if text[stars[0] + 1 : stars[0] + 2] != " ":
+        return None
+    return Fix("multiply position by position", (Edit(Span(span.source, at, at + 1), "*."),))
+
+
+def unsupported(st: State, constraint: Constraint, definition: RowLe, has: int, asked: int) -> None:
+    """E0402, E0405: a computed tensor is asked for axes that none of its operands has."""
+    side = definition.sub_side
+    name = quoted(side.tensor) or "this"
+    if is_contraction(constraint):
+        assert isinstance(constraint, RowLe)
+        own: Open = ((), 0, tuple(Size(1) for _ in range(has)))
+        _no_contraction(st, constraint, own, open_row(st, constraint.sup))
+        return
+    axes = "axis" if has == 1 else "axes"
+    place = sides(constraint)[1].span
+    report(
+        st, "E0402", constraint.origin, f"{side.row} axes differ: {name} has {has or 'no'} {side.row} {axes}, not {asked}",
+        f"{asked} {side.row} {'axis' if asked == 1 else 'axes'} asked for", [Label(place, "asked for here")] if place else [],
+    )  # fmt: skip
+
+
+def endless(st: State, constraint: Constraint) -> None:
+    """E0402: rows that contain themselves."""
+    side_a, side_b = sides(constraint)
+    names = [n for n in (quoted(side_a.tensor), quoted(side_b.tensor)) if n]
+    who = " and ".join(dict.fromkeys(names)) or "this"
+    report(
+        st, "E0402", constraint.origin, f"the {side_a.row} axes of {who} would never end",
+        "this asks for more axes than there are, whatever their number",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def window(st: State, w: Window | Strided, axis: SizeValue | None, kernel: SizeValue | None) -> None:
+    """E0406: the axis is too short or too long for its stride and window."""
+    name = quoted(w.side.tensor) or "the axis"
+    size = size_text(axis) if axis is not None else "?"
+    out = known(st, w.out)
+    if isinstance(w, Window) and not w.padded:
+        what = f"windows of {size_text(kernel) if kernel is not None else '?'}"
+        what += f" at stride {w.stride}" if w.stride != 1 else ""
+        what += f", dilated by {w.dilation}" if w.dilation != 1 else ""
+        span = add(mul(w.dilation, add(kernel, -1)), 1) if kernel is not None else None
+    else:
+        what, span = f"stride {w.stride}", 0
+    if out is not None:
+        what = (
+            f"{size_text(out.value)} {what}"
+            if what.startswith("windows")
+            else f"{size_text(out.value)} positions at {what}"
+        )
+    fits = _fitting(axis, w.stride, span, out.value if out else None)
+    helps = (f"{fits} would fit",) if fits else ()
+    places: list[Label] = []
+    for dim in (w.axis, *((w.kernel,) if isinstance(w, Window) and not w.padded else ()), w.out):
+        steps = chain(st, dim)
+        if steps:
+            places += labels(st, steps, dim_text(st, dim))
+        elif isinstance(dim, Size) and dim.why:
+            places.append(size_label(st, dim, w.side, w.origin.span))
+    report(
+        st, "E0406", w.origin, f"size {size} of {name} does not fit {what}", f"{size} positions do not fit {what}", places,
+        helps=helps,
+    )  # fmt: skip
+
+
+def _fitting(axis: SizeValue | None, stride: int, span: Number | None, out: SizeValue | None) -> str:
+    if not isinstance(axis, int) or span is None or isinstance(span, (Sym, float)):
+        if out is not None and span is not None and not isinstance(span, float):
+            return f"size {size_text(add(mul(stride, add(out, -1)), span) if span != 0 else mul(stride, out))}"
+        return ""
+    if isinstance(out, int):
+        return f"size {stride * (out - 1) + span if span else stride * out}"
+    least = span or stride
+    if axis < least:
+        return f"size {least}"
+    below = axis - (axis - span) % stride
+    return f"size {below} or {below + stride}" if below != axis else ""
+
+
+def concat(st: State, c: Concat, axis: SizeValue, covered: Number) -> None:
+    parts = " + ".join(dim_text(st, p) for p in c.parts if known(st, p) is not None)
+    places = [label for d in (c.axis, *c.parts) for label in labels(st, chain(st, d), dim_text(st, d))]
+    name = quoted(c.side.tensor) or "the axis"
+    report(
+        st, "E0401", c.origin, f"sizes differ: {name} has {size_text(axis)}, its parts {parts} = {size_text(covered)}"
+        if " " in parts else f"sizes differ: {name} has {size_text(axis)}, its part {parts}",
+        f"{size_text(axis)} and {size_text(covered)} do not agree", places,
+    )  # fmt: skip
+
+
+def concat_bases(st: State, c: Concat, bases: list[str]) -> None:
+    places = [label for d in (c.axis, *c.parts) for label in labels(st, chain(st, d), dim_text(st, d))]
+    both = " and ".join(f"`{b}`" for b in bases[:2])
+    report(st, "E0404", c.origin, f"units differ: {both}", "axes of one unit can be joined", places)
+
+
+def out_of_range(st: State, c: AtLeast, size: int) -> None:
+    """E0408"""
+    name = quoted(c.side.tensor) or "the axis"
+    places = labels(st, chain(st, c.axis), dim_text(st, c.axis))
+    has = "no positions" if size == 0 else "position 0 only" if size == 1 else f"positions 0 to {size - 1}"
+    report(
+        st, "E0408", c.origin, f"position {c.minimum - 1} is out of range: {name} has size {size} here",
+        f"{has}", places,
+    )  # fmt: skip
+
+
+def no_size(st: State, s: SizeIs, value: Number | None) -> None:
+    what = "this is not a number" if value is None else f"a size cannot be {size_text(value)}"
+    report(
+        st,
+        "E0401",
+        s.origin,
+        what,
+        "a size is a whole number, 0 or more",
+        labels(st, chain(st, s.dim), dim_text(st, s.dim)),
+    )
+
+
+def size_is(st: State, s: SizeIs, size: SizeValue, value: SizeValue) -> None:
+    text = s.origin.span.text
+    written = f"`{text}` = {size_text(value)}" if 0 < len(text) <= 24 and "\n" not in text else size_text(value)
+    name = quoted(s.side.tensor)
+    report(
+        st, "E0401", s.origin, f"sizes differ: {size_text(size)} and {written}",
+        f"{size_text(value)} here", labels(st, chain(st, s.dim), size_text(size)),
+        (f"{name} is {size_text(size)}",) if name and name != written else (),
+    )  # fmt: skip
+
+
+def one_number(st: State, c: OneNumber) -> None:
+    """E0410"""
+    name = quoted(c.tensor) or "this"
+    text = shape_text(st, c.shape)
+    report(
+        st, "E0410", c.origin, f"the loss must be one number, but {name} has the shape {text}", f"shape {text}",
+        helps=("`sum(…)` or `mean(…)` makes it one number",),
+    )  # fmt: skip
+
+
+def undetermined(
+    st: State, origin: Origin, name: str, row: str, others: list[tuple[str, str, Origin]], whole_row: bool, hint: str
+) -> None:
+    """E0407: nothing fixes a size of a parameter. `others` share it: name, row, place."""
+    what = "axes" if whole_row else "size"
+    places = [Label(o.span, f"the same as the {r} {what} of `{n}`") for n, r, o in others]
+    notes = ()
+    if others:
+        shared = ", ".join(dict.fromkeys(f"the {r} {what} of `{n}`" for n, r, _ in others))
+        notes = (f"it is also {shared}",)
+    report(
+        st, "E0407", origin, f"the {row} {what} of `{name}` {'are' if whole_row else 'is'} not fixed by anything",
+        f"`{name}` needs a size", places, notes, (f"give it: `{{{name}: {hint}}}`",),
+    )  # fmt: skip
+
+
+def unknown_text(unknown: Unknown) -> str:
+    return unknown.name

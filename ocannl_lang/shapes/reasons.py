@@ -1,0 +1,185 @@
+"""Why a size is what it is: the chain of places in the text from a variable to what fixed it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ocannl_lang.diagnostics.model import Label
+from ocannl_lang.shapes.sizes import size_text
+from ocannl_lang.shapes.state import State, known, node_of, sides
+from ocannl_lang.shapes.terms import (
+    AtLeast,
+    Concat,
+    Constraint,
+    Dim,
+    DimVar,
+    RowKind,
+    Side,
+    Size,
+    SizeIs,
+    Strided,
+    Unknown,
+    Window,
+)
+
+MAX_SEARCH = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`near` has its size because of `constraint`, which ties it to `far`."""
+
+    constraint: Constraint
+    near: Dim
+    far: Dim
+    near_side: Side
+    far_side: Side
+
+
+def chain(st: State, dim: Dim) -> list[Step]:
+    """The shortest way from a known size to what fixed it. The last `far` is a `Size`, or a source of the arithmetic."""
+    if isinstance(dim, Size) or known(st, dim) is None:
+        return []
+    neighbours = _neighbours(st)
+    goal = known(st, dim)
+    assert goal is not None
+    came: dict[int, Step | None] = {dim.id: None}
+    queue: deque[DimVar] = deque([dim])
+    derived: Step | None = None
+    while queue and len(came) < MAX_SEARCH:
+        here = queue.popleft()
+        for step in neighbours.get(here.id, ()):
+            far = step.far
+            if isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
+                derived = derived or step
+                continue
+            at = known(st, far)
+            if at is None or at.value != goal.value or at.stretches != goal.stretches:
+                continue
+            if isinstance(far, Size):
+                return _path(came, step)
+            if far.id not in came:
+                came[far.id] = step
+                queue.append(far)
+    return _path(came, derived) if derived else []
+
+
+def _path(came: dict[int, Step | None], last: Step) -> list[Step]:
+    path = [last]
+    while True:
+        near = path[0].near
+        before = came[near.id] if isinstance(near, DimVar) else None
+        if before is None:
+            return path
+        path.insert(0, before)
+
+
+def _neighbours(st: State) -> dict[int, list[Step]]:
+    index: dict[int, list[Step]] = {}
+    for a, b, constraint in st.links:
+        side_a, side_b = sides(constraint)
+        if isinstance(a, DimVar):
+            index.setdefault(a.id, []).append(Step(constraint, a, b, side_a, side_b))
+        if isinstance(b, DimVar) and not isinstance(constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
+            index.setdefault(b.id, []).append(Step(constraint, b, a, side_b, side_a))
+    return index
+
+
+def labels(st: State, steps: list[Step], size: str) -> list[Label]:
+    """The chain as labelled places, what fixed the size first."""
+    if not steps:
+        return []
+    last = steps[-1]
+    out = [_source(st, last, size)]
+    for step in reversed(steps[:-1]):
+        name = quoted(step.near_side.tensor)
+        if name:
+            out.append(Label(step.constraint.origin.span, f"so {name} has {row_word(step.near_side.row)}size {size}"))
+    return out
+
+
+def _source(st: State, step: Step, size: str) -> Label:
+    origin = step.constraint.origin
+    if isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
+        return Label(
+            origin.span, f"{quoted(step.near_side.tensor) or 'the axis'} has {arithmetic_text(st, step.constraint)}"
+        )
+    assert isinstance(step.far, (Size, DimVar))
+    if isinstance(step.far, DimVar):
+        return Label(origin.span, f"size {size} from here")
+    return size_label(st, step.far, step.far_side, origin.span)
+
+
+def size_label(st: State, size: Size, side: Side, otherwise: object) -> Label:
+    """Where a written size stands."""
+    from ocannl_lang.source import Span
+
+    place = size.why.span if size.why else side.span
+    if place is None:
+        assert isinstance(otherwise, Span)
+        place = otherwise
+    name = quoted(side.tensor)
+    text = dim_text(st, size)
+    return Label(place, f"{name} has {row_word(side.row)}size {text}" if name else f"size {text} from here")
+
+
+def arithmetic_text(st: State, constraint: Constraint) -> str:
+    """How arithmetic comes to a size, in a few words."""
+
+    def text(dim: Dim) -> str:
+        at = known(st, dim)
+        return "?" if at is None else size_text(at.value)
+
+    match constraint:
+        case Window(padded=False):
+            return f"{text(constraint.axis)} positions for {text(constraint.out)} windows of {text(constraint.kernel)}"
+        case Window() | Strided():
+            return f"{text(constraint.axis)} positions, of which {text(constraint.out)} at stride {constraint.stride}"
+        case Concat():
+            return f"size {' + '.join(text(p) for p in constraint.parts)} = {text(constraint.axis)}"
+        case SizeIs():
+            return f"size {text(constraint.dim)}"
+        case _:
+            return "this size"
+
+
+def dim_text(st: State, dim: Dim) -> str:
+    """A size as the user wrote it, with its value: `2 * d = 128`, `n`, `3:rgb`."""
+    at = known(st, dim)
+    if at is None:
+        return "?"
+    value = size_text(at.value)
+    if isinstance(dim, DimVar):
+        steps = chain(st, dim)
+        dim = steps[-1].far if steps else dim
+    if isinstance(dim, Size):
+        written = dim.text
+        if written and written != value and size_text(at.value) == size_text(known(st, dim).value):  # type: ignore[union-attr]
+            value = f"{written} = {value}"
+        elif isinstance(dim.value, Unknown) and isinstance(at.value, int):
+            value = f"{dim.value.name} = {value}"
+    return value if at.basis == "default" else f"{value}:{at.basis}"
+
+
+def quoted(name: str) -> str:
+    return "" if not name else name if "`" in name or " " in name and not _is_code(name) else f"`{name}`"
+
+
+def _is_code(name: str) -> bool:
+    return any(c in name for c in "+-*/(){}[].=<>|@")
+
+
+def row_word(row: RowKind) -> str:
+    return f"{row} "
+
+
+def best_name(st: State, dim: Dim) -> str:
+    """What a variable is called by the user: "label `k`", or nothing."""
+    if isinstance(dim, DimVar) and (dim.purpose.startswith("label ") or dim.purpose.startswith("`")):
+        return dim.purpose
+    return ""
+
+
+def is_class_bad(st: State, dim: Dim) -> bool:
+    return isinstance(dim, DimVar) and node_of(st, dim).bad
