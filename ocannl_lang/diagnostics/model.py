@@ -98,6 +98,12 @@ class Collector:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)
 
+    def forget(self, count: int) -> None:
+        """Drop all but the first `count` diagnostics, as if they had never been reported."""
+        for d in self.diagnostics[count:]:
+            self._seen.discard((d.code, d.span.source.path, d.span.start, d.span.end, d.message))
+        del self.diagnostics[count:]
+
     @property
     def has_errors(self) -> bool:
         return any(d.severity == "error" for d in self.diagnostics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
 from ocannl_lang.diagnostics.codes import CODES
@@ -74,7 +74,7 @@ def _location(span: Span, text: str) -> dict[str, Any]:
 
 
 def _artifact(span: Span) -> dict[str, str]:
-    path = PurePath(span.source.path)
+    path = Path(span.source.path)
     return {"uri": path.as_uri() if path.is_absolute() else path.as_posix()}
 
 

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from ocannl_lang.diagnostics.model import Diagnostic
+from ocannl_lang.diagnostics.model import Diagnostic, Edit, Fix
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast, strings
 from ocannl_lang.syntax.context import Context
+from ocannl_lang.syntax.signs import MEANT
 from ocannl_lang.syntax.tokens import name_text
 
 
-def name(c: Context, start: int, end: int, children: list[Any]) -> ast.Name:
-    return ast.Name(Span(c.source, start, end), name_text(c.text[start:end]))
+def name(c: Context, start: int, end: int, children: list[Any]) -> ast.Name | ast.BoolLit | ast.NoneLit:
+    text = c.text[start:end]
+    if text in _CAPITALISED:
+        return _capitalised(c, Span(c.source, start, end), text)
+    return ast.Name(Span(c.source, start, end), name_text(text))
+
+
+_CAPITALISED = frozenset(("True", "False", "None"))
+
+
+def _capitalised(c: Context, span: Span, text: str) -> ast.BoolLit | ast.NoneLit:
+    """`True`, `False` and `None`, as Python spells them."""
+    small = text.lower()
+    fix = Fix(f"write `{small}`", (Edit(span, small),))
+    c.collector.report(Diagnostic("E0102", f"`{text}` is written small: `{small}`", span, fix=fix))
+    return ast.NoneLit(span) if text == "None" else ast.BoolLit(span, text == "True")
 
 
 def int_lit(c: Context, start: int, end: int, children: list[Any]) -> ast.IntLit:
@@ -61,13 +76,15 @@ def str_lit(c: Context, start: int, end: int, children: list[Any]) -> ast.StrLit
 
 def unary(c: Context, start: int, end: int, children: list[Any]) -> ast.Unary:
     operator, operand = children
-    return ast.Unary(Span(c.source, start, end), c.word(operator), operand)
+    text = c.word(operator)
+    return ast.Unary(Span(c.source, start, end), MEANT.get(text, text), operand)
 
 
 def binary(c: Context, start: int, end: int, children: list[Any]) -> ast.Binary:
     left, operator, right = children
     first, last = operator[1], operator[2]
-    return ast.Binary(Span(c.source, start, end), c.text[first:last], Span(c.source, first, last), left, right)
+    text = c.text[first:last]
+    return ast.Binary(Span(c.source, start, end), MEANT.get(text, text), Span(c.source, first, last), left, right)
 
 
 def not_in(c: Context, start: int, end: int, children: list[Any]) -> ast.Binary:

@@ -7,6 +7,7 @@ from typing import Any
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast, strings
 from ocannl_lang.syntax.context import Context
+from ocannl_lang.syntax.machine import Build
 
 # ---------------------------------------------------------------- statements
 
@@ -157,9 +158,7 @@ def extern_def(c: Context, start: int, end: int, children: list[Any]) -> ast.Ext
     )  # fmt: skip
 
 
-def fn_def(c: Context, start: int, end: int, children: list[Any]) -> ast.FnDef | ast.ErrorStmt:
-    if start in c.broken:
-        return ast.ErrorStmt(Span(c.source, start, end), c.broken[start])
+def fn_def(c: Context, start: int, end: int, children: list[Any]) -> ast.FnDef:
     _, word, params, result, body = children
     return ast.FnDef(Span(c.source, start, end), c.ident(word), tuple(params or ()), result, body, c.docs.get(start))
 
@@ -236,7 +235,18 @@ def _plain_text(c: Context, token: Any) -> str:
     return "".join(c.text[p.start - 1 : p.stop] if p.text is None else p.text for p in pieces)
 
 
-BUILDERS = {
+def _unless_broken(build: Build) -> Build:
+    """A definition or loop whose head recovery has given up becomes an `ErrorStmt`."""
+
+    def build_or_give_up(c: Context, start: int, end: int, children: list[Any]) -> Any:
+        if start in c.broken:
+            return ast.ErrorStmt(Span(c.source, start, end), c.broken[start])
+        return build(c, start, end, children)
+
+    return build_or_give_up
+
+
+BUILDERS: dict[str, Build] = {
     "let_stmt": let_stmt, "var_stmt": var_stmt, "pattern": pattern, "dim_stmt": dim_stmt, "dim_item": dim_item,
     "row_stmt": row_stmt, "state_stmt": state_stmt, "return_stmt": return_stmt, "expect_stmt": expect_stmt,
     "break_stmt": break_stmt, "continue_stmt": continue_stmt, "rebind": rebind, "assign": assign, "expr_stmt": expr_stmt,
@@ -247,3 +257,5 @@ BUILDERS = {
     "main_def": main_def, "test_def": test_def, "slot_params": slot_params, "config": config, "param_decl": param_decl,
     "module": module, "interpolation": interpolation,
 }  # fmt: skip
+for _name in ("fn_def", "op_def", "cd_def", "routine_def", "main_def", "test_def", "extern_def", "while_stmt"):
+    BUILDERS[_name] = _unless_broken(BUILDERS[_name])

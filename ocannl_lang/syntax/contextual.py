@@ -45,6 +45,4 @@ def _assign(ids: dict[str, int], token: Token, written: str) -> list[Token]:
     if word in ("max", "min"):
         first = start + len(colon)
         return [*colon, Token(ids["NAME"], first, first + len(word)), Token(ids["_EQUAL"], end - 1, end)]
-    if colon and not word:
-        return [*colon, Token(ids["_EQUAL"], end - 1, end)]
     return []

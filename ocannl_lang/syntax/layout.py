@@ -26,7 +26,8 @@ _ASKS_FOR_MORE = (
 _STARTERS = (
     "LET", "VAR", "FN", "OP", "CD", "ROUTINE", "EXTERN", "IMPORT", "FROM", "WHILE", "BREAK", "CONTINUE", "RETURN", "EXPECT",
 )  # fmt: skip
-_CONTINUES = re.compile(r"\|>|then\b|else\b(?![ \t]*(?::|\#|\r?$))", re.M)
+_CONTINUES = re.compile(r"\|>|then\b")
+_ELSE = re.compile(r"else\b")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,7 @@ class _Kinds:
     newline: int
     indent: int
     dedent: int
+    then: int
     else_: int
     einsum: int
     closer_of: dict[int, int]
@@ -50,6 +52,7 @@ def _kinds() -> _Kinds:
         newline=ids["_NEWLINE"],
         indent=ids["INDENT"],
         dedent=ids["DEDENT"],
+        then=ids["_THEN"],
         else_=ids["_ELSE"],
         einsum=ids["EINSUM"],
         closer_of={ids[a]: ids[b] for a, b in _PAIRS.items()},
@@ -65,7 +68,7 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
     kinds = _kinds()
     text = source.text
     closer_of, opener_of, asks, starters = kinds.closer_of, kinds.opener_of, kinds.asks, kinds.starters
-    newline, dedent = kinds.newline, kinds.dedent
+    newline, dedent, then, else_ = kinds.newline, kinds.dedent, kinds.then, kinds.else_
     result: list[Token] = []
     add = result.append
     raw = cut.tokens
@@ -73,13 +76,16 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
     brackets: list[tuple[Token, bool]] = []
     before = -2
     end = 0
+    # How many `then`s of this statement still wait for their `else`, and whether the last `else` belonged to one.
+    open_choices = 0
+    is_choice = False
     for index, token in enumerate(raw):
         kind = token.kind
         if kind != LINE:
             if kind in closer_of:
                 brackets.append((token, before == kinds.einsum))
             elif kind in opener_of:
-                continues = _close(source, token, brackets, result, kinds, collector)
+                continues = _close(source, token, brackets, result, kinds, collector, cut.spoilt)
                 if continues is None:
                     continue
                 if continues:
@@ -87,6 +93,11 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
                     add(token)
                     before, end = kinds.einsum, token.end
                     continue
+            elif kind == then:
+                open_choices += not brackets
+            elif kind == else_ and not brackets:
+                is_choice = open_choices > 0
+                open_choices -= is_choice
             add(token)
             before, end = kind, token.end
             continue
@@ -100,10 +111,15 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
             is_new = column == 0 and follower not in opener_of
             if not (at_end or is_new or (follower in starters and brackets[-1][0].start < token.start)):
                 continue
-            _close_all(source, token, brackets, result, kinds, collector)
-        elif not at_end and before in asks and follower not in starters:
+            _close_all(source, token, brackets, result, kinds, collector, cut.spoilt)
+        elif not at_end and before in asks and follower not in starters and (column > 0 or levels[-1] == 0):
+            # As with brackets, a line at the margin ends what an operator has left open in a body.
             continue
-        elif not at_end and result and _goes_on(text, start, result, kinds):
+        elif at_end:
+            break
+        elif (result and _CONTINUES.match(text, start)) or (is_choice and before == else_):
+            continue
+        elif open_choices and _ELSE.match(text, start):
             continue
         if at_end:
             break
@@ -120,21 +136,14 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
                 _uneven(source, start, column, levels, collector)
                 levels[-1] = column
         before = newline
+        open_choices = 0
     if brackets:
-        _close_all(source, None, brackets, result, kinds, collector)
+        _close_all(source, None, brackets, result, kinds, collector, cut.spoilt)
     if result and before != newline:
         add(Token(newline, end, end))
     for _ in levels[1:]:
         add(Token(dedent, end, end))
     return result
-
-
-def _goes_on(text: str, start: int, result: list[Token], kinds: _Kinds) -> bool:
-    """Whether the line at `start` continues the one before by its first word, or a choice whose `else` ended that line."""
-    if _CONTINUES.match(text, start):
-        return True
-    is_else = result[-1].kind == kinds.else_
-    return is_else and len(result) > 1 and result[-2].kind not in (kinds.newline, kinds.indent, kinds.dedent)
 
 
 def _column(source: Source, start: int, collector: Collector) -> int:
@@ -168,6 +177,7 @@ def _close(
     result: list[Token],
     kinds: _Kinds,
     collector: Collector,
+    spoilt: list[tuple[int, int]],
 ) -> bool | None:
     """Matches a closing bracket: whether it ends an infix einsum's notation, or None where it is left out."""
     wanted = kinds.opener_of[token.kind]
@@ -193,6 +203,7 @@ def _close(
         opening, _ = brackets.pop()
         _unclosed(source, opening, token.start, f"`{sign}` comes first", kinds, collector)
         result.append(Token(kinds.closer_of[opening.kind], token.start, token.start))
+        spoilt.append((opening.start, token.start))
     return brackets.pop()[1]
 
 
@@ -203,12 +214,14 @@ def _close_all(
     result: list[Token],
     kinds: _Kinds,
     collector: Collector,
+    spoilt: list[tuple[int, int]],
 ) -> None:
     end = result[-1].end
     for opening, _ in reversed(brackets):
         where = "" if line is None else "a new statement starts before it is closed"
         _unclosed(source, opening, end, where, kinds, collector)
         result.append(Token(kinds.closer_of[opening.kind], end, end))
+        spoilt.append((opening.start, end))
     brackets.clear()
 
 

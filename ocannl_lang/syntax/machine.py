@@ -27,6 +27,8 @@ class Machine:
 
     tables: Tables
     tokens: list[Token]
+    context: Any
+    builders: Sequence[Build | None]
     states: list[int]
     values: list[Any] = field(default_factory=lambda: [None])
     starts: list[int] = field(default_factory=lambda: [0])
@@ -36,6 +38,27 @@ class Machine:
     def pop_to(self, height: int) -> None:
         """Forgets the symbols above the first `height` entries."""
         del self.states[height:], self.values[height:], self.starts[height:], self.ends[height:]
+
+    def settle(self) -> None:
+        """Does the reductions that are certain whatever comes next, so that the stack shows what has been read."""
+        tables = self.tables
+        while True:
+            acts = set(tables.action[self.states[-1]].values())
+            act = acts.pop() if len(acts) == 1 else 0
+            if act >= 0:
+                return
+            rule = tables.rules[-1 - act]
+            height = len(self.states) - rule.length
+            start = self.starts[height] if rule.length else self.ends[-1]
+            end = self.ends[-1]
+            children = _children(rule.keep, rule.trailing, self.values[height:])
+            build = self.builders[-1 - act]
+            if rule.passes:
+                value = self.values[-1]
+            else:
+                value = children if build is None else build(self.context, start, end, children)
+            self.pop_to(height)
+            self.push(tables.goto[self.states[-1]][rule.left], value, start, end)
 
     def push(self, state: int, value: Any, start: int, end: int) -> None:
         self.states.append(state)
@@ -59,7 +82,7 @@ def run(
 
     `tokens` ends with one of the kind `$END`.
     """
-    machine = Machine(tables, tokens, [tables.starts[start]])
+    machine = Machine(tables, tokens, context, builders, [tables.starts[start]])
     end_state = tables.ends[start]
     end_kind = tables.ids[END]
     action, goto, rules, chains, count = tables.action, tables.goto, tables.rules, tables.chains, tables.terminal_count

@@ -28,7 +28,7 @@ def parse(source: Source, collector: Collector) -> ast.Module:
     context = Context(source, source.text, collector, pieces.docs, parse_expression)
     end = tokens[-1].end if tokens else 0
     tokens.append(Token(tables.ids[END], end, end))
-    items = run(tables, tokens, "module", context, builders(), Recovery(context, tables))
+    items = run(tables, tokens, "module", context, builders(), Recovery(context, tables, tuple(pieces.spoilt)))
     doc = pieces.module_doc
     if doc is None:
         first = items[0].span.start if items else len(source.text)
@@ -47,7 +47,7 @@ def parse_expression(source: Source, start: int, end: int, collector: Collector)
         return ast.ErrorExpr(Span(source, start, end))
     context = Context(source, source.text, collector, {}, parse_expression)
     tokens.append(Token(tables.ids[END], tokens[-1].end, tokens[-1].end))
-    return run(tables, tokens, "interpolation", context, builders(), Recovery(context, tables))
+    return run(tables, tokens, "interpolation", context, builders(), Recovery(context, tables, tuple(pieces.spoilt)))
 
 
 @lru_cache(maxsize=1)

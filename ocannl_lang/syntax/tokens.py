@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Edit, Fix
 from ocannl_lang.source import Source, Span
-from ocannl_lang.syntax import strings
+from ocannl_lang.syntax import signs, strings
 from ocannl_lang.syntax.ast import Comment
 from ocannl_lang.syntax.tables import Tables, load_tables
 
@@ -48,6 +48,7 @@ class Cut:
     tokens: list[Token]
     comments: list[Comment] = field(default_factory=list[Comment])
     docs: dict[int, str] = field(default_factory=dict[int, str])
+    spoilt: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     module_doc: str | None = None
 
 
@@ -77,10 +78,9 @@ def lexicon() -> Lexicon:
 def make_lexicon(tables: Tables) -> Lexicon:
     """Puts the patterns of the terminals into one, names and the commonest signs first."""
     ids = tables.ids
-    special = {*WORDS.values(), "NAME", "STRING", "PREC"} - {"ASSIGN"}
     literals = {text: name for name, is_literal, text in tables.patterns if is_literal}
     keywords = {text: ids[name] for text, name in literals.items() if text.isidentifier()}
-    keywords.update({text: ids["PREC"] for text in PRECISIONS})
+    keywords.update(dict.fromkeys(PRECISIONS, ids["PREC"]))
     patterns = {name: text for name, is_literal, text in tables.patterns if not is_literal}
     words = {word: (ids[name], re.compile(patterns[name])) for word, name in WORDS.items()}
     words.update({word: (ids["ASSIGN"], re.compile(patterns["ASSIGN"])) for word in ASSIGN_WORDS})
@@ -111,7 +111,7 @@ def make_lexicon(tables: Tables) -> Lexicon:
         if len(text) > 1:
             add(ids[literals[text]], re.escape(text))
     add(ids["MULOP"], patterns["MULOP"])
-    add(_GROUP_ODD, r"\*\.(?=[0-9])|\.(?=[0-9])")
+    add(_GROUP_ODD, r"\*\.(?=[0-9])|\.(?=[0-9])|\|\|")
     for text in longer:
         if len(text) == 1:
             add(ids[literals[text]], re.escape(text))
@@ -159,7 +159,7 @@ def cut(source: Source, start: int, end: int, collector: Collector) -> Cut:
                     position = found.end()
             elif not word.isascii():
                 position = _long_name(source, first, position, end, collector)
-        elif kind == int_kind or kind == float_kind:
+        elif kind in (int_kind, float_kind):
             position = _number(source, kind == int_kind, first, position, end, collector)
         elif kind < 0:
             if kind == _GROUP_LINE:
@@ -315,11 +315,8 @@ def _odd(source: Source, position: int, end: int, result: Cut, collector: Collec
         return position + 1
     if character == "'":
         return _single_quotes(source, position, end, result, collector, lex)
-    from ocannl_lang.syntax.messages import sign_hint
-
-    pieces = ("&&", "||", "!", "&", "~", "@", "?", "$", "`")
-    piece = next((p for p in pieces if text.startswith(p, position)), character)
-    hint, replacement, kind = sign_hint(piece)
+    piece = next((p for p in ("&&", "||") if text.startswith(p, position)), character)
+    hint, replacement, kind = signs.FOREIGN.get(piece, ("", None, None))
     span = Span(source, position, position + len(piece))
     fix = None if replacement is None else Fix(f"write `{replacement}`", (Edit(span, replacement),))
     what = f"`{piece}`" if piece.isprintable() and not piece.isspace() else f"the character U+{ord(piece):04X}"
