@@ -139,6 +139,7 @@ test "values":
     )
     assert module is not None
     from click.testing import CliRunner
+
     from ocannl_lang.cli.main import main
 
     result = CliRunner().invoke(main, ["test", str(tmp_path / "program.ocn")])
