@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def f32(*values):
     return HostArray.of(np.array(values, np.float32))
 
 
-def scalar(value, dtype=np.float32):
+def scalar(value, dtype: Any = np.float32):
     return HostArray(np.array(value, dtype), 0, 0, 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,7 @@ from ocannl_lang.host.formatting import show
 from ocannl_lang.host.printing import array_text, type_text
 
 
-def scalar(value, dtype=np.float32):
+def scalar(value, dtype: Any = np.float32):
     return HostArray(np.array(value, dtype), 0, 0, 0)
 
 
@@ -147,10 +148,11 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_silent_away_from_a_terminal():
-    host = HostContext(stdout=io.StringIO(), stderr=io.StringIO(), interactive=False)
+    error = io.StringIO()
+    host = HostContext(stdout=io.StringIO(), stderr=error, interactive=False)
     bar = HOST_FUNCTIONS["progress"](host, ([1, 2],), {})
     assert len(bar) == 2 and list(bar) == [1, 2]
-    assert host.stderr.getvalue() == ""
+    assert error.getvalue() == ""
 
 
 def test_progress_shows_on_a_terminal_and_ends_with_its_loop(monkeypatch):
@@ -168,12 +170,13 @@ def test_progress_shows_on_a_terminal_and_ends_with_its_loop(monkeypatch):
 
 def test_progress_ends_after_an_error(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    host = HostContext(stdout=io.StringIO(), stderr=Terminal(), interactive=True)
+    out = io.StringIO()
+    host = HostContext(stdout=out, stderr=Terminal(), interactive=True)
     bar = iter(HOST_FUNCTIONS["progress"](host, (range(3),), {}))
     next(bar)
     assert host.bars.showing
     host.write("to a file\n")
-    assert host.stdout.getvalue() == "to a file\n"
+    assert out.getvalue() == "to a file\n"
     host.close()
     assert not host.bars.showing
     assert next(bar) == 1
