@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ocannl_lang.graph.primitives import neutral
-from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Expr, Position, Random, Var, accesses
+from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Position, Random, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Kind, Loop, Stmt
 from ocannl_lang.schedule.transforms import at_access, at_expr, nest, split
 
@@ -189,7 +189,8 @@ def _inner(
     if not shape.reduction or accum == "set":
         # No sums: each turn has a position of its own (or `set` meets loops that do not matter).
         how = "set" if starts else accum
-        body: tuple[Stmt, ...] = (Compute(target, how, assign.value),)
+        value = _first(assign) if starts else assign.value
+        body: tuple[Stmt, ...] = (Compute(target, how, value),)
         body = nest([(v, "serial") for v in shape.reduction], body)
         return _vectorised(best, body, lanes)
     start = Const(neutral(accum, prec), prec)
@@ -233,6 +234,15 @@ def _inner(
         value = at_expr(assign.value, {best: Affine(((t, 1),), whole * lanes)})
         end.extend(nest([(v, "serial") for v in others], (Loop(t, "vector", (Compute(single, accum, value),)),)))
     return (*body, *end, Compute(target, finish, single))
+
+
+def _first(assign: Assign) -> Expr:
+    """The value of an accumulation that a single turn makes: of logic it is 0 or 1."""
+    if assign.accum not in ("and", "or"):
+        return assign.value
+    prec = assign.target.buffer.prec
+    test = Apply("ne", (assign.value, Const(0, prec)), "u8")
+    return test if prec == "u8" else Apply("convert", (test,), prec)
 
 
 def _chunks(

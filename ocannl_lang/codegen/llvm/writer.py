@@ -127,6 +127,8 @@ class Writer:
         for value in values:
             if self._depth.get(value, 0) > around.depth:
                 self._depth[value] = around.depth
+                # What it was made of is still known inside the loop only.
+                self.conditions.pop(value, None)
 
     def begin_if(self) -> str:
         """Starts a branch; gives the label to close it with."""

@@ -1,0 +1,54 @@
+"""Compiled programs do what the reference evaluator does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocannl_lang.codegen.cpu import compile_program
+from ocannl_lang.codegen.reference import run_program
+
+sys.path.insert(0, str(Path(__file__).parent))
+from generate import Generator  # noqa: E402
+
+
+def check(seed: int) -> None:
+    program, storage = Generator(seed).program()
+    expected_storage = {b: a.copy() for b, a in storage.items()}
+    expected = run_program(program, expected_storage)
+    results: list[list[np.ndarray]] = []
+    for threads in (1, 2):
+        own = {b: a.copy() for b, a in storage.items()}
+        got = compile_program(program, threads=threads).run(own)
+        for b, e, g in zip(program.outputs, expected, got):
+            _close(e, g, b.name)
+        for b, a in own.items():
+            _close(expected_storage[b], a, b.name)
+        results.append([*got, *own.values()])
+    for one, two in zip(*results):
+        assert one.tobytes() == two.tobytes()
+
+
+def _close(expected: np.ndarray, got: np.ndarray, name: str) -> None:
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-5, err_msg=name)
+    else:
+        np.testing.assert_array_equal(got, expected, err_msg=name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_random_programs_equal_the_reference(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, deadline=None)
+@given(st.integers(0, 2**32))
+def test_many_random_programs_equal_the_reference(seed: int) -> None:
+    check(seed)
