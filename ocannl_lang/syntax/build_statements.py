@@ -97,6 +97,10 @@ def short_body(c: Context, start: int, end: int, children: list[Any]) -> tuple[a
     return (ast.Return(value.span, value),)
 
 
+def long_body(c: Context, start: int, end: int, children: list[Any]) -> tuple[ast.Stmt, ...]:
+    return children[0]
+
+
 def if_stmt(c: Context, start: int, end: int, children: list[Any]) -> ast.If:
     _, condition, body, *more = children
     branches = [(condition, body), *more[:-1]]
@@ -250,7 +254,7 @@ BUILDERS: dict[str, Build] = {
     "let_stmt": let_stmt, "var_stmt": var_stmt, "pattern": pattern, "dim_stmt": dim_stmt, "dim_item": dim_item,
     "row_stmt": row_stmt, "state_stmt": state_stmt, "return_stmt": return_stmt, "expect_stmt": expect_stmt,
     "break_stmt": break_stmt, "continue_stmt": continue_stmt, "rebind": rebind, "assign": assign, "expr_stmt": expr_stmt,
-    "simple_line": simple_line, "block": block, "indented_block": indented_block, "short_body": short_body, "if_stmt": if_stmt,
+    "simple_line": simple_line, "block": block, "indented_block": indented_block, "short_body": short_body, "long_body": long_body, "if_stmt": if_stmt,
     "elif_part": elif_part, "for_stmt": for_stmt, "while_stmt": while_stmt, "section": section, "import_stmt": import_stmt,
     "from_import": from_import, "import_name": import_name, "dotted": pattern, "basis_def": basis_def, "data_def": data_def,
     "extern_def": extern_def, "fn_def": fn_def, "op_def": op_def, "cd_def": cd_def, "routine_def": routine_def,
