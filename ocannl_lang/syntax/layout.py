@@ -87,6 +87,8 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
             elif kind in opener_of:
                 continues = _close(source, token, brackets, result, kinds, collector, cut.spoilt)
                 if continues is None:
+                    if result and result[-1].end > end:
+                        before, end = result[-1].kind, result[-1].end
                     continue
                 if continues:
                     # The brace of an infix einsum asks for its right side.

@@ -7,7 +7,7 @@ from typing import Any
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 from ocannl_lang.syntax.tokens import name_text
-from ocannl_lang.syntax.walk import children, is_node
+from ocannl_lang.syntax.walk import children, descendants, is_node
 
 # Rows may be empty, so that the place of a slot can begin or end in blanks.
 _LOOSE = (ast.Slot, ast.Module, ast.Interpolation, ast.Comment)
@@ -23,19 +23,19 @@ def verify(module: ast.Module) -> None:
         end = item.span.end
     for comment in module.comments:
         _check(comment.span.text == comment.text and comment.text.startswith("#"), comment, "is not its text")
-    stack: list[Any] = [module]
-    while stack:
-        node = stack.pop()
-        _verify_node(node, module)
-        stack.extend(child for _, child in children(node))
+    nodes = list(descendants(module))
+    # What stands for a missing part is empty, and so has blanks beside it.
+    is_whole = not any(isinstance(node, (ast.ErrorExpr, ast.ErrorStmt)) for node in nodes)
+    for node in nodes:
+        _verify_node(node, module, is_whole)
 
 
-def _verify_node(node: Any, module: ast.Module) -> None:
+def _verify_node(node: Any, module: ast.Module, is_whole: bool) -> None:
     _check(is_node(node), node, "is no node")
     span: Span = node.span
     _check(span.source is module.source, node, "stands in another source")
     _check(0 <= span.start <= span.end <= len(module.source.text), node, "has no place in the text")
-    if not isinstance(node, _LOOSE):
+    if is_whole and not isinstance(node, _LOOSE):
         _check(span.text == span.text.strip(), node, "begins or ends in blanks")
     for name, child in children(node):
         inside = span.start <= child.span.start and child.span.end <= span.end
