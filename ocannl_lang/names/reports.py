@@ -80,6 +80,8 @@ def not_yet(name: str, span: Span, binding: Binding) -> Diagnostic:
     assert binding.span is not None
     later = binding.span.start > span.start
     where = "it is bound only here, below" if later else "it is bound here, which does not lead to this place"
+    if isinstance(binding.node, ast.Comprehension):
+        where = "it is known only inside this comprehension"
     return Diagnostic("E0201", f"`{name}` is not bound here", span, "used here", (Label(binding.span, where),))
 
 

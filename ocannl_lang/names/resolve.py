@@ -73,6 +73,7 @@ def _bind(ident: ast.Ident, binding: Binding, shared: ModuleScope) -> None:
     first = table.get(ident.name)
     if first is not None:
         shared.collector.report(reports.defined_twice(ident.name, ident.span, first))
+        shared.doubtful |= {first, binding}
     table.setdefault(ident.name, binding)
     shared.names.introduce(binding, ident)
 
@@ -89,7 +90,10 @@ def _import(item: ast.Import, shared: ModuleScope) -> None:
             shared.names.use(ident, ident.span, known)
             return
     target = path if item.alias is not None else path[:1]
-    _bind(ident, Binding(ident.name, "module", ident.span, item, module=target), shared)
+    binding = Binding(ident.name, "module", ident.span, item, module=target)
+    if shared.modules[path] is None:
+        shared.doubtful.add(binding)
+    _bind(ident, binding, shared)
 
 
 def _load(path: tuple[str, ...], idents: tuple[ast.Ident, ...], shared: ModuleScope) -> None:
@@ -119,7 +123,10 @@ def _from_import(item: ast.FromImport, shared: ModuleScope) -> None:
         member = member_binding(shared, path, part.name)
         export = member.export if member is not None else None
         kind: BindingKind = "basis" if export is not None and export.kind == "basis" else "import"
-        _bind(ident, Binding(ident.name, kind, ident.span, item, export=export, module=path), shared)
+        binding = Binding(ident.name, kind, ident.span, item, export=export, module=path)
+        if export is None:
+            shared.doubtful.add(binding)
+        _bind(ident, binding, shared)
         if part.alias is not None and member is not None:
             shared.names.use(part.name, part.name.span, member)
 

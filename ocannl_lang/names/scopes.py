@@ -27,7 +27,8 @@ _SIZES: frozenset[BindingKind] = frozenset({"config", "let", "var", "dim", "loop
 class ModuleScope:
     """What all bodies of a module share. `modules` are the imported modules by their path.
 
-    `maybe` are names that text which did not parse may define, `mentioned` all names in such text.
+    `maybe` are names that text which did not parse may define, `mentioned` all names in such text; `doubtful` are the
+    bindings that an error has something to do with, which no warning shall follow.
     """
 
     module: ast.Module
@@ -40,6 +41,7 @@ class ModuleScope:
     )
     maybe: set[str] = field(default_factory=set[str])
     mentioned: set[str] = field(default_factory=set[str])
+    doubtful: set[Binding] = field(default_factory=set[Binding])
     named_args: list[tuple[ast.Ident, Binding, str]] = field(default_factory=list[tuple[ast.Ident, Binding, str]])
 
 
@@ -83,6 +85,7 @@ class BodyScope:
         first = self._open(ident.name)
         if kind in _ONCE and first is not None:
             self.shared.collector.report(self._twice(ident, binding, first))
+            self.shared.doubtful |= {binding, first}
         self.blocks[-1][ident.name] = binding
         self._add(binding, ident)
         return binding
@@ -216,11 +219,17 @@ class BodyScope:
             if visible and use.wanted != "slot":
                 self.shared.collector.report(reports.not_yet(use.name, use.span, visible[0]))
             else:
-                self.shared.collector.report(
-                    reports.unknown(
-                        use.name, use.span, use.wanted, self.candidates(use), self.shared.module, self.shared.imports
-                    )
-                )
+                self._report_unknown(use)
+
+    def _report_unknown(self, use: _Pending) -> None:
+        candidates = self.candidates(use)
+        module, imports = self.shared.module, self.shared.imports
+        diagnostic = reports.unknown(use.name, use.span, use.wanted, candidates, module, imports)
+        self.shared.collector.report(diagnostic)
+        meant = diagnostic.fix.edits[-1].replacement if diagnostic.fix is not None else ""
+        self.shared.doubtful.update(self.all.get(meant, ()))
+        if meant in self.names.top:
+            self.shared.doubtful.add(self.names.top[meant])
 
     def candidates(self, use: _Pending) -> list[str]:
         """Names that may be meant, the nearest scope first."""

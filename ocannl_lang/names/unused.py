@@ -20,6 +20,8 @@ def report_unused(shared: ModuleScope) -> None:
     for b in names.bindings:
         if b.span is None or names.canonical(b) in used or b.name.startswith("_") or b.name in shared.mentioned:
             continue
+        if b in shared.doubtful:
+            continue
         if b.kind in ("import", "module") or (b.kind == "basis" and isinstance(b.node, ast.FromImport)):
             shared.collector.report(_unused_import(b, b.span))
         elif b.extent is not None and names.canonical(b) is b and _warned(b, names, used):
