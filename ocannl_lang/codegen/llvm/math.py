@@ -69,8 +69,9 @@ _ERF = {
         0.11283791670954879, -0.3761263890318375, 0.1283791670955126,
     ),
 }  # fmt: skip
-# -log(erfc t) / t - 1 on 0.9 … 10.2
-_ERFC_F32 = (
+# -log(erfc t) / t - 1 on 0.9 … 4, and on 0.9 … 10.2
+_ERFC_F32 = (-1.01184519e-06, 3.37652255e-05, -0.000494089608, 0.00428439239, -0.0250934346, 0.107792232, 0.634194742, 0.128888767)
+_ERFC_F32_WIDE = (
     7.1581469e-12, -3.29505513e-10, 3.57559507e-09, 9.54552143e-08, -3.81066391e-06, 6.3717422e-05, -0.000667158635,
     0.00487947102, -0.0263374091, 0.109330178, 0.633170501, 0.129169386,
 )  # fmt: skip
@@ -307,10 +308,11 @@ def _erf_small(o: Ops, x: Value) -> Value:
     return o.fma(polynomial(o, z, _ERF[x.prec]), x, x)
 
 
-def _erfc_large(o: Ops, t: Value) -> Value:
-    """erfc t for t ≥ 0.9 (f32), ≥ 1 (f64)."""
+def _erfc_large(o: Ops, t: Value, wide: bool) -> Value:
+    """erfc t for t ≥ 0.9 (f32), ≥ 1 (f64); in f32 without `wide` to the accuracy of 1 - erfc."""
     if t.prec == "f32":
-        return exp(o, o.neg(o.fma(polynomial(o, _clamped(o, t, 0.0, 10.5), _ERFC_F32), t, t)))
+        bounded = _clamped(o, t, 0.0, 10.5 if wide else 4.0)
+        return exp(o, o.neg(o.fma(polynomial(o, bounded, _ERFC_F32_WIDE if wide else _ERFC_F32), bounded, t)))
     bounded = _clamped(o, t, 0.0, 28.0)
     u = o.fdiv(o.sub(bounded, const(3.0, "f64")), o.add(bounded, const(3.0, "f64")))
     g = o.fdiv(polynomial(o, u, _ERFC_F64), o.fma(bounded, const(2.0, "f64"), const(1.0, "f64")))
@@ -324,7 +326,7 @@ def erf(o: Ops, x: Value) -> Value:
     """The error function."""
     size = o.abs(x)
     limit = const(0.9375 if x.prec == "f32" else 1.0, x.prec)
-    large = o.intrinsic("copysign", o.sub(const(1.0, x.prec), _erfc_large(o, size)), x)
+    large = o.intrinsic("copysign", o.sub(const(1.0, x.prec), _erfc_large(o, size, False)), x)
     y = o.select(o.compare("lt", size, limit), _erf_small(o, x), large)
     return o.select(o.compare("uno", x, x), x, y)
 
@@ -334,7 +336,7 @@ def gelu(o: Ops, x: Value) -> Value:
     t = o.mul(x, const(0.7071067811865476, x.prec))
     size = o.abs(t)
     one = const(1.0, x.prec)
-    tail = _erfc_large(o, size)
+    tail = _erfc_large(o, size, True)
     far = o.select(o.compare("lt", x, const(0.0, x.prec)), tail, o.sub(const(2.0, x.prec), tail))
     near = o.compare("lt", size, const(0.9375 if x.prec == "f32" else 1.0, x.prec))
     y = o.mul(o.mul(x, const(0.5, x.prec)), o.select(near, o.add(_erf_small(o, t), one), far))

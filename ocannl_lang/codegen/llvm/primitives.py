@@ -89,17 +89,34 @@ def _floordiv(o: Ops, a: list[Value], prec: str) -> Value:
 
 
 def _float_floordiv(o: Ops, x: Value, y: Value) -> Value:
-    # As numpy: from the exact remainder, so that 1 // 0.1 is 9.
-    r = _float_mod(o, x, y)
+    """⌊x/y⌋ from the exact remainder, as numpy has it: 1 // 0.1 is 9."""
+    r = _remainder(o, x, y)
+    zero, one = const(0.0, x.prec), const(1.0, x.prec)
     q = o.fdiv(o.sub(x, r), y)
-    whole = o.rounded("roundeven", q)
+    q = o.sub(q, o.select(_apart(o, r, y), one, zero))
+    whole = o.rounded("floor", q)
+    whole = o.add(whole, o.select(o.compare("gt", o.sub(q, whole), const(0.5, x.prec)), one, zero))
     exact = o.fdiv(x, y)
-    fine = o.compare("lt", o.abs(exact), const(float("inf"), x.prec))
-    return o.select(fine, whole, exact)
+    whole = o.select(o.compare("eq", q, zero), o.intrinsic("copysign", zero, exact), whole)
+    return o.select(o.compare("eq", y, zero), exact, whole)
 
 
 def _float_mod(o: Ops, x: Value, y: Value) -> Value:
     """x - y·⌊x/y⌋ with the divisor's sign."""
+    r = _remainder(o, x, y)
+    zero = const(0.0, x.prec)
+    r = o.select(_apart(o, r, y), o.add(r, y), r)
+    return o.select(o.compare("eq", r, zero), o.intrinsic("copysign", zero, y), r)
+
+
+def _apart(o: Ops, r: Value, y: Value) -> Value:
+    """Whether a remainder is not 0 and has the other sign than the divisor."""
+    zero = const(0.0, r.prec)
+    return o.band(o.compare("ne", r, zero), o.bxor(o.compare("lt", r, zero), o.compare("lt", y, zero)))
+
+
+def _remainder(o: Ops, x: Value, y: Value) -> Value:
+    """x - y·trunc(x/y), with x's sign; NaN for an infinite x or y = 0. Exact where the quotient is below 2^24 (2^53)."""
     r = o.fma(o.neg(o.rounded("trunc", o.fdiv(x, y))), y, x) if o.target.fma else _split_remainder(o, x, y)
     size = o.abs(y)
     zero = const(0.0, x.prec)
@@ -108,13 +125,8 @@ def _float_mod(o: Ops, x: Value, y: Value) -> Value:
     r = o.select(wrong, o.add(r, o.intrinsic("copysign", size, x)), r)
     over = o.compare("ge", o.abs(r), size)
     r = o.select(over, o.sub(r, o.intrinsic("copysign", size, r)), r)
-    smaller = o.compare("lt", o.abs(x), size)
-    r = o.select(smaller, x, r)
-    apart = o.band(o.compare("ne", r, zero), o.bxor(o.compare("lt", r, zero), o.compare("lt", y, zero)))
-    r = o.select(apart, o.add(r, y), r)
-    r = o.select(o.compare("eq", r, zero), o.intrinsic("copysign", zero, y), r)
-    infinite = o.compare("eq", o.abs(x), const(float("inf"), x.prec))
-    bad = o.bor(infinite, o.compare("eq", y, zero))
+    r = o.select(o.compare("lt", o.abs(x), size), x, r)
+    bad = o.bor(o.compare("eq", o.abs(x), const(float("inf"), x.prec)), o.compare("eq", y, zero))
     return o.select(bad, const(float("nan"), x.prec), r)
 
 
