@@ -51,11 +51,8 @@ class Batches:
         for start in range(0, self.count, self.size):
             end = min(start + self.size, self.count)
             positions = slice(start, end) if self.order is None else self.order[start:end]
-            yield (
-                tuple(take(a, positions) for a in self.arrays)
-                if len(self.arrays) > 1
-                else take(self.arrays[0], positions)
-            )
+            first, *others = [take(a, positions) for a in self.arrays]
+            yield (first, *others) if others else first
 
 
 def split(_host: HostContext, arrays: Any, fractions: Any, seed: Any = None) -> tuple[Any, ...]:
