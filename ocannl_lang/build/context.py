@@ -1,0 +1,182 @@
+"""What building carries around: the world of a program, one build per graph, one frame per body.
+
+The `World` lives as long as a loaded program: modules, the tree of instances, all cells. A `Build` makes one graph. A `Frame` is one
+execution of one body: its scope, the instance that owns what it makes, and the place it has come to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ocannl_lang.build.values import Instance, SlotArg, Static
+from ocannl_lang.diagnostics.model import Collector, Diagnostic, Fix, Label
+from ocannl_lang.graph.ir import Cell, Graph, Value
+from ocannl_lang.shapes import Solver
+from ocannl_lang.shapes.terms import Constraint, Form, Frame as OriginFrame, Leaf, Origin, Problem
+from ocannl_lang.source import Span
+from ocannl_lang.syntax import ast
+
+STEP_BUDGET = 2_000_000
+"""Statements and expressions that one build may evaluate before it counts as endless (E0305)."""
+DEPTH_LIMIT = 200
+"""Nested applications of ops, cds and functions before they count as endless recursion (E0306)."""
+
+BodyKind = Literal["module", "op", "cd", "routine", "fn", "main", "test"]
+
+
+class BuildError(Exception):
+    """A fault of the program, found while building: ends the statement, is reported, and building goes on after it."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class BuildAbandoned(Exception):
+    """This build cannot go on; what there is to say has been reported."""
+
+
+def fail(
+    code: str, message: str, span: Span, label: str = "", *, labels: tuple[Label, ...] = (), notes: tuple[str, ...] = (),
+    helps: tuple[str, ...] = (), fix: Fix | None = None,
+) -> BuildError:  # fmt: skip
+    """The exception for a fault; the caller raises it."""
+    return BuildError(Diagnostic(code, message, span, label, labels, notes, helps, fix))
+
+
+class HostServices(Protocol):
+    """What only host code may do; absent while a program is checked."""
+
+    def call_host(self, name: str, args: tuple[Static, ...], kwargs: dict[str, Static], span: Span) -> Static: ...
+
+
+@dataclass(slots=True, eq=False)
+class ModuleEnv:
+    """A module while the program lives: its top-level names, each resolved when first used.
+
+    `name` is the dotted path, "" for the program's main file. `bindings` are evaluated top-level lets and resolved imports.
+    """
+
+    name: str
+    syntax: ast.Module
+    root: Instance
+    definitions: dict[str, ast.Definition]
+    bindings: dict[str, Static] = field(default_factory=dict[str, Static])
+    faulty_calls: set[str] = field(default_factory=set[str])
+    intrinsics: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(slots=True, eq=False)
+class World:
+    """One loaded program. `cells` by path; `settings` override top-level lets of the main module."""
+
+    modules: dict[str, ModuleEnv]
+    collector: Collector
+    settings: Mapping[str, Static] = field(default_factory=dict[str, Static])
+    cells: dict[str, Cell] = field(default_factory=dict[str, Cell])
+    cell_problem: dict[Cell, Problem] = field(default_factory=dict[Cell, Problem])
+    data: dict[str, Value] = field(default_factory=dict[str, Value])
+    bases: dict[str, Span] = field(default_factory=dict[str, Span])
+    top: Build | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Build:
+    """The making of one graph.
+
+    `versions` is each cell's newest value, `first` the value it had at the start (under which its gradient is kept), `cell_of` finds
+    the cell that a value is a version of. `grads` are the gradients as they stand now.
+    """
+
+    world: World
+    graph: Graph
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)
+    frames: list[OriginFrame] = field(default_factory=list[OriginFrame])
+    versions: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
+    first: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
+    cell_of: dict[Value, Cell] = field(default_factory=dict[Value, Cell])
+    leaf_of: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    grads: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    results: dict[object, Value] = field(default_factory=dict[object, Value])
+    training: bool = False
+    host: bool = False
+    steps: int = 0
+
+    def add(self, constraint: Constraint) -> None:
+        self.problem.constraints.append(constraint)
+        self.solver.add(constraint)
+
+    def add_leaf(self, leaf: Leaf) -> None:
+        self.problem.leaves.append(leaf)
+        self.solver.add_leaf(leaf)
+
+    def origin(self, span: Span, form: Form = "other", symbol: str = "") -> Origin:
+        return Origin(span, tuple(self.frames), form, symbol)
+
+
+_frame_ids = itertools.count(1)
+
+
+@dataclass(slots=True, eq=False)
+class Binding:
+    """A name in a scope. `rebindable`: declared by `var`."""
+
+    value: Static
+    rebindable: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One execution of a body.
+
+    `owner` owns the instances, parameters and states made here. `turns` are the turns of the static loops and the calls of functions on
+    the way to the current statement: with the node they identify a place. `fresh` are the instances made by the current statement.
+    """
+
+    kind: BodyKind
+    module: ModuleEnv
+    owner: Instance
+    scope: dict[str, Binding] = field(default_factory=dict[str, Binding])
+    slots: dict[str, SlotArg] = field(default_factory=dict[str, SlotArg])
+    turns: tuple[Hashable, ...] = ()
+    fresh: list[Instance] = field(default_factory=list[Instance])
+    depth: int = 0
+    state_prefix: str | None = None
+    state_key: tuple[Hashable, ...] = ()
+    signature: bool = False
+    own_derivative: bool = False
+    id: int = field(default_factory=_frame_ids.__next__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ctx:
+    """Where evaluation stands: which build, which frame. `services` is present in host code."""
+
+    build: Build
+    frame: Frame
+    services: Any = None
+
+    @property
+    def world(self) -> World:
+        return self.build.world
+
+    def within(self, frame: Frame) -> Ctx:
+        return Ctx(self.build, frame, self.services)
+
+
+def step(ctx: Ctx, span: Span) -> None:
+    """Count one step of the build; E0305 where the budget ends."""
+    build = ctx.build
+    build.steps += 1
+    if build.steps > STEP_BUDGET and not build.host:
+        build.world.collector.report(
+            Diagnostic(
+                "E0305", "this build does not end", span, f"still building after {STEP_BUDGET:,} steps",
+                helps=("loops and recursion in ops, cds and routines run while the program is built: give them a bound",),
+            )
+        )  # fmt: skip
+        raise BuildAbandoned

@@ -1,0 +1,226 @@
+"""From text to a checked program: names, types, builds and shapes of everything in it. Runs nothing and reads no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ocannl_lang.build.context import Build, ModuleEnv, World
+from ocannl_lang.build.modules import evaluate_top, top_build
+from ocannl_lang.build.routines import BuiltOp, BuiltRoutine, build_op, build_routine
+from ocannl_lang.build.values import Instance, OpRef, Static
+from ocannl_lang.diagnostics.model import Collector, Diagnostic
+from ocannl_lang.driver.modules import LoadedModule, ModuleSet
+from ocannl_lang.graph.ir import Graph
+from ocannl_lang.graph.precision import infer_precisions
+from ocannl_lang.names.resolve import Names, resolve
+from ocannl_lang.names.static_types import check_types
+from ocannl_lang.shapes import Solution, solve
+from ocannl_lang.shapes.terms import Problem
+from ocannl_lang.syntax import ast
+
+
+@dataclass(slots=True, eq=False)
+class Checked:
+    """A program with everything that is known without running it."""
+
+    modules: ModuleSet
+    world: World
+    main: ModuleEnv
+    names: dict[str, Names]
+    routines: dict[str, BuiltRoutine] = field(default_factory=dict[str, BuiltRoutine])
+    ops: list[BuiltOp] = field(default_factory=list[BuiltOp])
+    problem: Problem = field(default_factory=Problem)
+    solution: Solution | None = None
+    precisions: dict[Any, str] = field(default_factory=dict[Any, str])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    @property
+    def has_errors(self) -> bool:
+        return any(d.severity == "error" for d in self.diagnostics)
+
+
+def check_program(
+    modules: ModuleSet, parsing: Collector, intrinsics: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Static],
+    routine_config: Mapping[str, Static] | None = None,
+) -> Checked:  # fmt: skip
+    """Check all modules of a program. `parsing` holds what was reported so far."""
+    early = Collector()
+    for d in parsing.diagnostics:
+        early.report(d)
+    if parsing.has_errors:
+        # what else is wrong is told when the text can be read: half a definition gives misleading errors
+        return Checked(modules, make_world(modules, intrinsics, settings), _main_env(modules), {}, diagnostics=early.sorted())
+    names: dict[str, Names] = {}
+    for name, module in modules.modules.items():
+        if module.standard or (name and module is modules.modules[""]):
+            continue
+        names[name] = resolve(module.syntax, modules, early)
+        check_types(module.syntax, names[name], early)
+    world = make_world(modules, intrinsics, settings)
+    checked = Checked(modules, world, world.modules[""], names)
+    build_everything(checked, routine_config or {})
+    late = [d for d in world.collector.diagnostics if not _said_before(d, early.diagnostics)]
+    for d in late:
+        early.report(d)
+    checked.diagnostics = early.sorted()
+    return checked
+
+
+def _main_env(modules: ModuleSet) -> ModuleEnv:
+    module = modules.modules[""]
+    return ModuleEnv("", module.syntax, Instance(None, None, "", ""), {})
+
+
+def make_world(modules: ModuleSet, intrinsics: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Static]) -> World:
+    """The world of a program: an environment for each module."""
+    world = World({}, Collector(), settings)
+    by_module: dict[int, ModuleEnv] = {}
+    for name, module in modules.modules.items():
+        if id(module) not in by_module:
+            root = Instance(None, None, name, name)
+            by_module[id(module)] = ModuleEnv(
+                name, module.syntax, root, _definitions(module), intrinsics=intrinsics.get(name, {})
+            )
+        world.modules[name] = by_module[id(module)]
+    for module in modules.modules.values():
+        for item in module.syntax.items:
+            if isinstance(item, ast.BasisDef):
+                for n in item.names:
+                    world.bases[n.name] = n.span
+    return world
+
+
+def _definitions(module: LoadedModule) -> dict[str, ast.Definition]:
+    """Top-level names with their definitions; of a name that is defined twice the first counts."""
+    found: dict[str, ast.Definition] = {}
+    for item in module.syntax.items:
+        match item:
+            case ast.OpDef() | ast.CdDef() | ast.FnDef() | ast.RoutineDef() | ast.ExternDef() | ast.DataDef():
+                found.setdefault(item.name.name, item)
+            case ast.Let():
+                for n in item.names:
+                    found.setdefault(n.name, item)
+            case ast.Import(path=path, alias=alias):
+                # `import a.b` is used as `b`, as its last part
+                found.setdefault((alias or path[-1]).name, item)
+            case ast.FromImport(items=items):
+                for i in items:
+                    found.setdefault((i.alias or i.name).name, item)
+            case _:
+                pass
+    return found
+
+
+# ---------------------------------------------------------------- building
+
+
+def build_everything(checked: Checked, routine_config: Mapping[str, Static]) -> None:
+    """Build every op by itself and every routine of the program's own modules, and solve their shapes."""
+    world = checked.world
+    own = [env for name, env in world.modules.items() if not checked.modules.modules[name].standard]
+    own = list(dict.fromkeys(own))
+    for env in own:
+        evaluate_top(world, env)
+    faulty = check_ops(checked, own)
+    for env in own:
+        for item in env.syntax.items:
+            if isinstance(item, ast.RoutineDef):
+                key = f"{env.name}.{item.name.name}" if env.name else item.name.name
+                if key not in checked.routines:
+                    checked.routines[key] = build_routine(world, env, item, routine_config)
+    solve_routines(checked, faulty)
+
+
+def check_ops(checked: Checked, own: list[ModuleEnv]) -> set[str]:
+    """Check each op by itself; the keys of those whose body is contradictory."""
+    world = checked.world
+    faulty: set[str] = set()
+    left: set[str] = set()
+    for env in own:
+        for item in env.syntax.items:
+            if isinstance(item, ast.OpDef) and env.definitions.get(item.name.name) is item:
+                op = OpRef(item, env)
+                built = build_op(world, op)
+                if built is None or built.undecided:
+                    left.add(op.key)
+                if built is not None:
+                    _check_op(checked, built, faulty)
+    for env in own:
+        for value in list(env.bindings.values()):
+            for instance in _instances(value):
+                if instance.op is not None and instance.op.key in left:
+                    built = build_op(world, instance.op, instance=_scratch(instance))
+                    if built is not None:
+                        _check_op(checked, built, faulty)
+    return faulty
+
+
+def _scratch(instance: Instance) -> Instance:
+    return Instance(instance.op, None, instance.base, instance.base)
+
+
+def _instances(value: Static) -> list[Instance]:
+    if isinstance(value, Instance):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [i for v in value for i in _instances(v)]
+    return []
+
+
+def _check_op(checked: Checked, built: BuiltOp, faulty: set[str]) -> None:
+    checked.ops.append(built)
+    errors = [e for e in built.build.solver.errors if not any(f.key in faulty for f in e.origin.frames)]
+    for e in errors:
+        checked.world.collector.report(e.diagnostic)
+    if errors or not (built.complete or built.undecided):
+        faulty.add(built.op.key)
+
+
+def solve_routines(checked: Checked, faulty: set[str]) -> None:
+    """Solve the shapes of all routines together and report what contradicts."""
+    world = checked.world
+    checked.problem = joint_problem(top_build(world), list(checked.routines.values()))
+    solution = solve(checked.problem)
+    checked.solution = solution
+    whole = all(r.complete for r in checked.routines.values()) and not any(
+        e.code != "E0407" for e in solution.errors
+    )
+    for e in solution.errors:
+        if any(f.key in faulty for f in e.origin.frames):
+            continue
+        if e.code == "E0407" and not whole:
+            continue
+        world.collector.report(e.diagnostic)
+    if not world.collector.has_errors:
+        checked.precisions = infer_precisions(all_graphs(checked), world.collector)
+
+
+def joint_problem(top: Build, routines: list[BuiltRoutine]) -> Problem:
+    """Everything that is solved together, in the order of the text."""
+    problem = Problem()
+    for build in (top, *(r.build for r in routines)):
+        problem.constraints.extend(build.problem.constraints)
+        problem.leaves.extend(build.problem.leaves)
+    return problem
+
+
+def all_graphs(checked: Checked) -> list[Graph]:
+    """The graphs of all routines, and those of initial values."""
+    graphs = [r.graph for r in checked.routines.values()]
+    for cell in checked.world.cells.values():
+        if cell.init is not None:
+            graphs.append(Graph(f"{cell.path}.init", [], [cell.init], {}, False, None))
+    return graphs
+
+
+def _said_before(d: Diagnostic, earlier: list[Diagnostic]) -> bool:
+    """A fault that an earlier stage reported at the same place, maybe in other words."""
+    for e in earlier:
+        if e.span.source is not d.span.source or e.severity != "error":
+            continue
+        overlap = e.span.start < max(d.span.end, d.span.start + 1) and d.span.start < max(e.span.end, e.span.start + 1)
+        if overlap and e.code[:3] == d.code[:3] and e.code[:3] in ("E02", "E03", "E01"):
+            return True
+    return False

@@ -1,0 +1,64 @@
+"""A session: the way in for the command line, the importer and the editor. Checks programs and opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ocannl_lang.build.values import Static
+from ocannl_lang.diagnostics.model import Collector, Diagnostic
+from ocannl_lang.driver.checking import Checked, check_program
+from ocannl_lang.driver.errors import ProgramErrors
+from ocannl_lang.driver.modules import Reader, load_modules, read_file
+from ocannl_lang.driver.program import Program, RunOptions
+
+BACKENDS = {"cpu": "cpu", "llvm": "cpu", "reference": "reference"}
+
+
+class Session:
+    """Options that hold for every program it opens. `reader` gives the text of a file; an editor answers from its buffers."""
+
+    def __init__(
+        self, *, seed: int = 0, device: str = "cpu", backend: str | None = None, threads: int | None = None,
+        settings: Mapping[str, Static] | None = None, reader: Reader = read_file,
+    ) -> None:  # fmt: skip
+        name = backend or device
+        if name not in BACKENDS:
+            raise UnknownDevice(name)
+        self.options = RunOptions(seed, BACKENDS[name], threads)
+        self.settings = dict(settings or {})
+        self.reader = reader
+
+    def check(self, path: str | Path) -> list[Diagnostic]:
+        """All diagnostics of a program, by place. Never runs it."""
+        checked = self.checked(path)
+        return checked if isinstance(checked, list) else checked.diagnostics
+
+    def checked(self, path: str | Path) -> Checked | list[Diagnostic]:
+        """The checked program; only diagnostics where the file cannot be read."""
+        from ocannl_lang.host.intrinsics import INTRINSICS
+
+        collector = Collector()
+        intrinsics: dict[str, dict[str, Any]] = {k: dict(v) for k, v in INTRINSICS.items()}
+        modules = load_modules(Path(path), self.reader, {k: list(v) for k, v in intrinsics.items()}, collector)
+        if modules is None:
+            return collector.sorted()
+        return check_program(modules, collector, intrinsics, self.settings)
+
+    def open(self, path: str | Path) -> Program:
+        """A program ready to run. Raises `ProgramErrors` if it has errors."""
+        checked = self.checked(path)
+        if isinstance(checked, list):
+            raise ProgramErrors(checked)
+        if checked.has_errors:
+            raise ProgramErrors(checked.diagnostics)
+        return Program(checked, self.options, Path(path))
+
+
+class UnknownDevice(Exception):
+    """No such device or backend here (E0703)."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the device `{name}` is not available here; there are {', '.join(sorted(BACKENDS))}")
+        self.name = name
