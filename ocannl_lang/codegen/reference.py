@@ -107,8 +107,13 @@ class _Run:
     def _set(self, assign: Assign, grid: _Grid) -> None:
         place, inside = self._places(assign.target, grid)
         value = np.broadcast_to(self._value(assign.value, grid), grid.shape)
+        inside = np.broadcast_to(inside, grid.shape)
         place = tuple(np.broadcast_to(p, grid.shape)[inside] for p in place)
-        self._temps[assign.target.buffer][place] = value[inside]
+        target = self._temps[assign.target.buffer]
+        if place:
+            target[place] = value[inside]
+        elif inside.all():
+            target[()] = value.reshape(-1)[-1]
 
     def _accumulate(self, assign: Assign, grid: _Grid, wide: Array) -> None:
         ufunc = _UFUNCS[assign.accum]
