@@ -35,7 +35,6 @@ from ocannl_lang.shapes.terms import (
     OneNumber,
     RowKind,
     RowLe,
-    Size,
     Strided,
     Window,
 )
@@ -58,13 +57,14 @@ def close(st: State) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """rank(low) + need ≤ rank(high) + have, for row variables (0: none). `both`: equality."""
+    """rank(low) + need ≤ rank(high) + have, for row variables (0: none). `both`: equal ranks; `same`: equal rows."""
 
     high: int
     have: int
     low: int
     need: int
     both: bool
+    same: bool
 
 
 def close_rows(st: State) -> None:
@@ -76,7 +76,7 @@ def close_rows(st: State) -> None:
             return
         differences = _differences(st)
         most = _most(differences)
-        leaves = set(_open_leaf_rows(st, leaf_rows))
+        leaves = _with_equals(_open_leaf_rows(st, leaf_rows), differences)
         chosen = {v: most[v] for v in open_rows if v in leaves and v in most}
         if not chosen:
             if not told:
@@ -109,12 +109,31 @@ def _open_leaf_rows(st: State, leaf_rows: list[tuple[Leaf, RowKind, int]]) -> li
     return list(dict.fromkeys(v for v in found if v))
 
 
+def _with_equals(leaves: list[int], differences: list[Difference]) -> set[int]:
+    """The row variables of leaves, and those that an equation ties to them."""
+    groups = _Groups()
+    for d in differences:
+        if d.same and d.high and d.low:
+            groups.join(d.high, d.low)
+    tied = {groups.of(v) for v in leaves}
+    return set(leaves) | {v for d in differences for v in (d.high, d.low) if v and groups.of(v) in tied}
+
+
 def _differences(st: State) -> list[Difference]:
     out: list[Difference] = []
     for pending in st.pending.values():
         if isinstance(pending, RowPending):
             a, b = pending.a, pending.b
-            out.append(Difference(a[1], len(a[0]) + len(a[2]), b[1], len(b[0]) + len(b[2]), pending.relation != "le"))
+            out.append(
+                Difference(
+                    a[1],
+                    len(a[0]) + len(a[2]),
+                    b[1],
+                    len(b[0]) + len(b[2]),
+                    pending.relation != "le",
+                    pending.relation == "eq",
+                )
+            )
     return out
 
 
@@ -286,7 +305,7 @@ def _report_undetermined(st: State, found: list[tuple[Leaf, RowKind]], *, whole_
 
 def _contractions(st: State) -> list[Difference]:
     return [
-        Difference(p.a[1], 0, 0, 0, True)
+        Difference(p.a[1], 0, 0, 0, True, False)
         for p in st.pending.values()
         if isinstance(p, RowPending) and p.relation == "contract"
     ]
@@ -423,7 +442,7 @@ def _close_asked(st: State, open_dims: list[DimNode], leaves: set[int]) -> bool:
 
 def _close_parts(st: State) -> bool:
     """Parts of concatenations: 0 where the others cover the axis, else what is left in equal shares, or all for the first."""
-    chosen: dict[int, tuple[DimNode, SizeValue]] = {}
+    chosen: dict[int, tuple[DimNode, int]] = {}
     for p in list(st.pending.values()):
         if not isinstance(p, DimPending) or not isinstance(p.constraint, Concat):
             continue
@@ -434,7 +453,7 @@ def _close_parts(st: State) -> bool:
             continue
         axis = known(st, c.axis)
         if axis is None:
-            shares: list[SizeValue] = [0 if given and any(v != 0 for v in given) else 1] * len(missing)
+            shares: list[int] = [0 if any(v != 0 for v in given) else 1] * len(missing)
         elif isinstance(axis.value, int) and all(isinstance(v, int) for v in given):
             left = axis.value - sum(v for v in given if isinstance(v, int))
             whole, rest = divmod(max(left, 0), len(missing))
@@ -443,7 +462,7 @@ def _close_parts(st: State) -> bool:
             continue
         for node, share in zip(missing, shares):
             before = chosen.get(node.var.id)
-            if before is None or isinstance(share, int) and isinstance(before[1], int) and share > before[1]:
+            if before is None or share > before[1]:
                 chosen[node.var.id] = (node, share)
     for node, share in chosen.values():
         if node.value is None:
@@ -542,7 +561,3 @@ def _check_one_number(st: State, c: OneNumber) -> None:
             return
     if product(values) != 1:
         explain.one_number(st, c)
-
-
-def _unused(size: Size) -> SizeValue | None:
-    return size.value if isinstance(size.value, int) else None

@@ -352,7 +352,7 @@ def _window(st: State, w: Window, missing: list[DimVar]) -> bool:
     axis, out, kernel = _value(st, w.axis), _value(st, w.out), _value(st, w.kernel)
     if w.padded:
         return _multiple(st, w, w.axis, w.stride, w.out)
-    if len(missing) > 1 or len(set(m.id for m in missing)) < len(missing):
+    if len(missing) > 1 or len({m.id for m in missing}) < len(missing):
         return False
     if axis is not None and out is not None and kernel is not None:
         want = window_size(w, out, kernel)

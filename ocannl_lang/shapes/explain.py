@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ocannl_lang.diagnostics.model import Diagnostic, Edit, Fix, Label
 from ocannl_lang.shapes.reasons import (
     Step,
@@ -26,10 +28,10 @@ from ocannl_lang.shapes.state import (
     known,
     node_of,
     open_row,
-    resolve,
     sides,
 )
 from ocannl_lang.shapes.terms import (
+    ROW_KINDS,
     AtLeast,
     Concat,
     Constraint,
@@ -39,13 +41,13 @@ from ocannl_lang.shapes.terms import (
     Origin,
     Row,
     RowEq,
+    RowKind,
     RowLe,
     Shape,
     Side,
     Size,
     SizeIs,
     Strided,
-    Unknown,
     Window,
 )
 from ocannl_lang.source import Span
@@ -199,9 +201,7 @@ def stretched(st: State, node: DimNode, why: Stretch) -> None:
 
 
 def _in(st: State, dim: Dim, node: DimNode) -> bool:
-    return (
-        isinstance(dim, DimVar) and find(st, dim.id) is node if isinstance(dim, DimVar) and dim.id in st.dims else False
-    )
+    return isinstance(dim, DimVar) and dim.id in st.dims and find(st, dim.id) is node
 
 
 def _disagreement(st: State, why: Stretch) -> tuple[str, ...]:
@@ -241,9 +241,9 @@ def ranks(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> None:
         return
     a, b = _whole(st, constraint, a, b)
     side_a, side_b = sides(constraint)
-    other = _other_row(st, constraint)
-    if other == "reported":
+    if isinstance(constraint, RowEq) and any(_same_tensor(w, constraint) for w in st.misplaced):
         return
+    other = _other_row(st, constraint)
     text_a, text_b = count_text(a, side_a), count_text(b, side_b)
     name_a, name_b = quoted(side_a.tensor), quoted(side_b.tensor)
     what_a = (
@@ -266,6 +266,9 @@ def ranks(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> None:
         if side.span is not None
     ]
     if other:
+        assert isinstance(constraint, RowEq)
+        st.misplaced.append(constraint)
+        st.errors[:] = [e for e in st.errors if e.code not in ("E0402", "E0412") or e.origin != constraint.origin]
         report(
             st, "E0403", constraint.origin,
             f"axes stand in the wrong row: {name_a or name_b or 'the tensor'} is {other[0]}, not {other[1]}",
@@ -315,51 +318,44 @@ def _axis_name(st: State, dim: Dim) -> str:
     return name.removeprefix("label ").strip("`") if name else "_"
 
 
-def _other_row(st: State, constraint: RowEq | RowLe) -> tuple[str, str] | str | None:
-    """Whether the same axes would fit if they stood in other rows: the two shapes as text, "reported" if that was said."""
+def _other_row(st: State, constraint: RowEq | RowLe) -> tuple[str, str] | None:
+    """The two shapes as text, if the same number of axes is there but in other rows."""
     if not isinstance(constraint, RowEq):
         return None
-    group = [
-        c
-        for c in st.constraints
-        if isinstance(c, RowEq)
-        and c.origin == constraint.origin
-        and c.a_side.tensor == constraint.a_side.tensor
-        and c.b_side.tensor == constraint.b_side.tensor
-        and c.b_side.span == constraint.b_side.span
-    ]
-    if any(c not in group[:3] for c in group) or len(group) < 2:
+    group: dict[RowKind, RowEq] = {
+        c.a_side.row: c for c in st.constraints if isinstance(c, RowEq) and _same_tensor(c, constraint)
+    }
+    if any(c.b.var is not None for c in group.values()):
         return None
-    a, b = {c.a_side.row: open_row(st, c.a) for c in group}, {c.b_side.row: open_row(st, c.b) for c in group}
-    if any(r[1] for r in (*a.values(), *b.values())):
-        return None
+    a: dict[RowKind, Open] = {kind: open_row(st, c.a) for kind, c in group.items()}
+    b: dict[RowKind, Open] = {kind: open_row(st, c.b) for kind, c in group.items()}
     if sum(len(r[0] + r[2]) for r in a.values()) != sum(len(r[0] + r[2]) for r in b.values()):
         return None
-    for error in st.errors:
-        if error.code in ("E0403", "E0412") and error.origin == constraint.origin:
-            return "reported"
     return f"[{rows_text(st, a)}]", f"[{rows_text(st, b)}]"
 
 
-def rows_text(st: State, rows: dict[str, Open] | dict[Side, Open] | object) -> str:
+def _same_tensor(a: RowEq, b: RowEq) -> bool:
+    """Whether two equations are about the rows of one tensor in one place."""
+    return (
+        a.origin == b.origin
+        and (a.a_side.tensor, a.a_side.span) == (b.a_side.tensor, b.a_side.span)
+        and (a.b_side.tensor, a.b_side.span) == (b.b_side.tensor, b.b_side.span)
+    )
+
+
+def rows_text(st: State, rows: Mapping[RowKind, Open]) -> str:
     """`batch | input -> output`, without what is empty."""
-    assert isinstance(rows, dict)
-    empty: Open = ((), 0, ())
-    texts = {}
-    for kind in ("batch", "input", "output"):
-        row = rows.get(kind, empty)
-        texts[kind] = row_text(st, row) if row != empty and (row[0] or row[1] or row[2]) else ""
-    batch = f"{texts['batch']} | " if texts["batch"] else ""
-    inputs = f"{texts['input']} -> " if texts["input"] else ""
-    return f"{batch}{inputs}{texts['output']}".rstrip()
+
+    def text(kind: RowKind) -> str:
+        row = rows.get(kind)
+        return row_text(st, row) if row and (row[0] or row[1] or row[2]) else ""
+
+    batch, inputs = text("batch"), text("input")
+    return f"{f'{batch} | ' if batch else ''}{f'{inputs} -> ' if inputs else ''}{text('output')}".rstrip()
 
 
 def shape_text(st: State, shape: Shape) -> str:
-    rows = {
-        "batch": open_row(st, shape.batch),
-        "input": open_row(st, shape.input),
-        "output": open_row(st, shape.output),
-    }
+    rows: dict[RowKind, Open] = {kind: open_row(st, shape.row(kind)) for kind in ROW_KINDS}
     return f"[{rows_text(st, rows)}]"
 
 
@@ -393,13 +389,9 @@ def _pointwise_fits(st: State, constraint: RowLe, right: Open) -> bool:
                 left = open_row(st, c.sup)
                 pairs = zip(reversed(left[0] + left[2]), reversed(right[0] + right[2]))
                 return all(_may_agree(st, x, y) for x, y in pairs)
-    # what the left side is like is not known yet where its own row comes later
-    lead, _, trail = resolve(st, _left_input(st, constraint))
+    # the row of the product itself may come later
+    lead, _, trail = open_row(st, constraint.sub)
     return not lead and not trail
-
-
-def _left_input(st: State, constraint: RowLe) -> Open:
-    return open_row(st, constraint.sub)
 
 
 def _may_agree(st: State, a: Dim, b: Dim) -> bool:
@@ -564,15 +556,7 @@ def undetermined(
     """E0407: nothing fixes a size of a parameter. `others` share it: name, row, place."""
     what = "axes" if whole_row else "size"
     places = [Label(o.span, f"the same as the {r} {what} of `{n}`") for n, r, o in others]
-    notes = ()
-    if others:
-        shared = ", ".join(dict.fromkeys(f"the {r} {what} of `{n}`" for n, r, _ in others))
-        notes = (f"it is also {shared}",)
     report(
         st, "E0407", origin, f"the {row} {what} of `{name}` {'are' if whole_row else 'is'} not fixed by anything",
-        f"`{name}` needs a size", places, notes, (f"give it: `{{{name}: {hint}}}`",),
+        f"`{name}` needs a size", places, helps=(f"give one, for example `{{{name}: {hint}}}`",),
     )  # fmt: skip
-
-
-def unknown_text(unknown: Unknown) -> str:
-    return unknown.name

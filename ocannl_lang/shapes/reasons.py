@@ -163,7 +163,7 @@ def dim_text(st: State, dim: Dim) -> str:
 
 
 def quoted(name: str) -> str:
-    return "" if not name else name if "`" in name or " " in name and not _is_code(name) else f"`{name}`"
+    return "" if not name else name if "`" in name or (" " in name and not _is_code(name)) else f"`{name}`"
 
 
 def _is_code(name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 from ocannl_lang.shapes.terms import Unknown
 
@@ -121,7 +121,7 @@ def power(a: Number, b: Number) -> Number:
     return _call("**", (a, b))
 
 
-_FUNCTIONS: dict[str, Callable[..., int | float]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x), "recip": lambda x: 1 / x, "exp": math.exp, "log": math.log,
     "exp2": lambda x: 2.0**x, "log2": math.log2, "sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh,
     "abs": abs, "floor": math.floor, "ceil": math.ceil, "round": round, "int": int, "float": float, "min": min, "max": max,

@@ -36,8 +36,9 @@ def solve(problem: Problem, bindings: Mapping[Unknown, int] | None = None) -> So
     solver = Solver(bindings)
     for leaf in problem.leaves:
         solver.add_leaf(leaf)
-    for constraint in sorted(problem.constraints, key=_turn):
-        solver.add(constraint)
+    solver.state.constraints = sorted(problem.constraints, key=_turn)
+    for constraint in solver.state.constraints:
+        solver.propagate(constraint)
     closing.close(solver.state)
     return Solution(solver.state)
 
@@ -60,8 +61,12 @@ class Solver:
 
     def add(self, constraint: Constraint) -> None:
         """Add a constraint and draw every conclusion that it forces."""
+        self.state.constraints.append(constraint)
+        self.propagate(constraint)
+
+    def propagate(self, constraint: Constraint) -> None:
+        """Draw every conclusion that a constraint of the state forces."""
         st = self.state
-        st.constraints.append(constraint)
         match constraint:
             case RowEq() | RowLe():
                 rows.add(st, constraint)

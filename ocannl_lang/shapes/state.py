@@ -151,6 +151,7 @@ class State:
     work: deque[int] = field(default_factory=deque[int])  # pending ids > 0, dim ids < 0
     next_pending: int = 1
     steps: int = 0
+    misplaced: list[RowEq] = field(default_factory=list[RowEq])  # reported as E0403
 
     def copy(self) -> State:
         return State(
@@ -158,7 +159,7 @@ class State:
             {i: n.copy() for i, n in self.dims.items()},
             {i: n.copy() for i, n in self.rows.items()},
             self.pending.copy(), self.links.copy(), self.constraints.copy(), self.leaves.copy(), self.errors.copy(),
-            self.work.copy(), self.next_pending, self.steps,
+            self.work.copy(), self.next_pending, self.steps, self.misplaced.copy(),
         )  # fmt: skip
 
 

@@ -109,7 +109,9 @@ class Program:
         self.items.append(RowLe(c.shape.row(ck), a.shape.row(ak), self.side(c, ck), self.side(a, ak), origin))
 
     def pointwise(self, symbol: str, *args: Tensor, name: str = "") -> Tensor:
-        text = f" {symbol} ".join(a.name for a in args) if len(args) > 1 else f"{symbol}({args[0].name})"
+        names = [a.name for a in args]
+        text = f" {symbol} ".join(names) if len(names) > 1 else f"{symbol}({names[0]})"
+        text = f"{name} = {text}" if name else text
         origin = self._origin(text, "pointwise", symbol)
         out = self._fresh(name or text, origin)
         for kind in ROW_KINDS:
@@ -125,6 +127,14 @@ class Program:
         self.le(out, "batch", b, "batch", origin)
         self.le(out, "output", a, "output", origin)
         self.le(out, "input", b, "input", origin)
+        return out
+
+    def transpose(self, a: Tensor, name: str = "") -> Tensor:
+        origin = self._origin(f"transpose({a.name})", "transpose", "transpose")
+        out = self._fresh(name or f"transpose({a.name})", origin)
+        self.le(out, "batch", a, "batch", origin)
+        self.le(out, "input", a, "output", origin)
+        self.le(out, "output", a, "input", origin)
         return out
 
     def slots(
@@ -186,7 +196,7 @@ class Program:
                     padded,
                     side,
                     origin,
-                )  # fmt: skip
+                )
             )
             return dim
         if word.isdigit():
