@@ -107,7 +107,7 @@ def apply(ctx: Ctx, function: Static, args: list[Given], expr: ast.Expr) -> Stat
                 lifted_args = [replace(g, value=v) for g, v in zip(args, vs)]
                 return apply_op(c, function, lifted_args, expr.span)
 
-            return lifted(ctx, values, run, expr.span)
+            return lifted(ctx, values, run, expr.span, function)
         case OpaqueOp():
             return _apply_opaque(ctx, args, expr.span)
         case CdRef():
@@ -497,9 +497,7 @@ def apply_fn(ctx: Ctx, fn: FnRef, args: list[Given], expr: ast.Expr) -> Static:
 def _apply_host(ctx: Ctx, function: Any, args: list[Given], expr: ast.Expr) -> Static:
     """What only host code may call: routines, foreign functions, methods."""
     if isinstance(function, Method) and ctx.services is None:
-        from ocannl_lang.host.methods import call_static_method
-
-        return call_static_method(ctx, function, args, expr.span)
+        return _static_method(function, args, expr.span)
     if ctx.services is None:
         what = describe(function)
         raise fail(
@@ -507,3 +505,19 @@ def _apply_host(ctx: Ctx, function: Any, args: list[Given], expr: ast.Expr) -> S
             helps=("call it from `main` or a test",),
         )  # fmt: skip
     return ctx.services.apply(ctx, function, args, expr.span)
+
+
+def _static_method(method: Method, args: list[Given], span: Span) -> Static:
+    """A method of a string, list or dict while building."""
+    from ocannl_lang.host.context import HostContext, HostError
+    from ocannl_lang.host.methods import method_of
+
+    function = method_of(method.value, method.name)
+    if function is None:
+        raise fail("E0204", f"{describe(method.value)} has no `{method.name}`", span)
+    plain = tuple(g.value for g in args if g.name is None)
+    named = {g.name: g.value for g in args if g.name is not None}
+    try:
+        return function(HostContext(), (method.value, *plain), named)
+    except HostError as error:
+        raise fail(error.code, error.message, span, notes=error.notes, helps=error.helps) from error

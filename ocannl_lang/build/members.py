@@ -19,6 +19,7 @@ from ocannl_lang.build.values import (
 )
 from ocannl_lang.graph.ir import Cell, Value
 from ocannl_lang.host.array import HostArray
+from ocannl_lang.host.objects import HostObject
 from ocannl_lang.shapes.terms import ROW_KINDS
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
@@ -46,8 +47,10 @@ def member(ctx: Ctx, base: Static, expr: ast.Attr) -> Static:
             return _tensor_member(ctx, base, name, expr)
         case _ if isinstance(base, METHOD_OWNERS):
             return Method(base, name)
-        case _ if hasattr(base, "ocn_members"):
-            return base.ocn_members[name]
+        case HostObject(members=members):
+            if name not in members:
+                raise fail("E0204", f"{base.name} has no `{name}`", expr.name.span)
+            return members[name]
         case OpRef():
             raise fail(
                 "E0204", f"`{expr.base.span.text}` is an op, not an instance", span,

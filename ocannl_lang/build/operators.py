@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from ocannl_lang.build import tensors
@@ -44,14 +44,19 @@ def apply_binary(
     if is_tensor(left) or is_tensor(right):
         if op in ("in", "not in", ".."):
             raise fail("E0301", f"`{op}` is for static values", op_span, "one side is a tensor")
-        return lifted(ctx, [left, right], lambda c, v: tensor_binary(c, op, v[0], v[1], span, sides), span)
+        return lifted(ctx, [left, right], lambda c, v: tensor_binary(c, op, v[0], v[1], span, sides), span, (op, span))
     return static_binary(ctx, op, left, right, span)
 
 
-def lifted(ctx: Ctx, args: list[Static], run: Callable[[Ctx, list[Static]], Static], span: Span) -> Static:
-    """Run a tensor operation: in a build directly, in host code as a computation of its own."""
+def lifted(
+    ctx: Ctx, args: list[Static], run: Callable[[Ctx, list[Static]], Static], span: Span, key: Hashable | None = None
+) -> Static:
+    """Run a tensor operation: in a build directly, in host code as a computation of its own.
+
+    A `key` says that equal keys and arguments of equal kinds make the same computation, so that its code can be kept.
+    """
     try:
-        return run(ctx, args) if ctx.services is None else ctx.services.lift(ctx, args, run, span)
+        return run(ctx, args) if ctx.services is None else ctx.services.lift(ctx, args, run, span, key)
     except Poisoned:
         return POISON
 

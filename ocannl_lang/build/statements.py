@@ -58,9 +58,9 @@ def execute(ctx: Ctx, body: Sequence[ast.Stmt], *, keep_fresh: bool = False) -> 
         try:
             outcome = _EXECUTORS[type(stmt)](ctx, stmt)
         except BuildError as error:
-            ctx.world.collector.report(error.diagnostic)
             if ctx.services is not None:
                 raise
+            ctx.world.collector.report(error.diagnostic)
             poison(ctx, stmt)
             if isinstance(stmt, ast.Return):
                 return Returned(POISON, stmt.span)
