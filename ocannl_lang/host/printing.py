@@ -54,7 +54,7 @@ def type_text(array: HostArray) -> str:
     batch = sizes[: array.batch]
     output = sizes[array.batch : array.batch + array.output]
     inputs = sizes[array.batch + array.output :]
-    precision = dtype_name(array.data.dtype)
+    precision = precision_name(array.data.dtype)
     if not sizes:
         return precision
     text = ", ".join(output)
@@ -63,6 +63,11 @@ def type_text(array: HostArray) -> str:
     if batch:
         text = f"{', '.join(batch)} | {text}"
     return f"{precision}[{text}]"
+
+
+def precision_name(dtype: np.dtype[Any]) -> str:
+    """The precision of an array's elements; logical values are u8."""
+    return "u8" if dtype.kind == "b" else dtype_name(dtype)
 
 
 def axis_names(array: HostArray) -> list[str]:
