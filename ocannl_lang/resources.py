@@ -1,6 +1,7 @@
 """Where the files beside the code are: the grammar, the standard library, and the user's cache folder.
 
-In a checkout the first two stand in the top folders `grammar/` and `stdlib/`, in an installed package in `ocannl_lang/_data/`.
+In a checkout the first two stand in the top folders `grammar/` and `stdlib/`, in an installed package in
+`ocannl_lang/_data/`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ EXPLAIN_DIR = Path(__file__).resolve().parent / "explain"
 
 @dataclass(frozen=True, slots=True)
 class CodeInfo:
-    """One code: `title` says the fault in few words, `area` the part of the language, `page` is the explanation's file."""
+    """One code: `title` says the fault in few words, `area` the part of the language, `page` is the explanation's
+    file.
+    """
 
     code: str
     title: str

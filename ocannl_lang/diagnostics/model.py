@@ -1,6 +1,7 @@
 """Diagnostics as data: what every stage reports, and nothing prints.
 
-Stages report `Diagnostic`s to a `Collector`; exceptions are kept for bugs. Renderers (text, JSON, SARIF) live beside this file.
+Stages report `Diagnostic`s to a `Collector`; exceptions are kept for bugs. Renderers (text, JSON, SARIF) live beside
+this file.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Fix:
 class Diagnostic:
     """One message about one place.
 
-    `code` is a key of `ocannl_lang.diagnostics.codes.CODES`; `message` the one-line title; `span` the primary place with the
-    short text `label`; `labels` further places, in the order in which they explain; `notes` say why, `helps` what to do.
+    `code` is a key of `ocannl_lang.diagnostics.codes.CODES`; `message` the one-line title; `span` the primary place
+    with the short text `label`; `labels` further places, in the order in which they explain; `notes` say why, `helps`
+    what to do.
     """
 
     code: str

@@ -100,7 +100,9 @@ def _marks_by_file(diagnostic: Diagnostic) -> list[tuple[Source, list[_Mark]]]:
 
 
 def _marks(span: Span, text: str, is_primary: bool) -> Iterable[_Mark]:
-    """One underline for a place in one line; for one of several lines those of its first and last line, the label at the last."""
+    """One underline for a place in one line; for one of several lines those of its first and last line, the label at
+    the last.
+    """
     source = span.source
     start, end = span.start, span.end
     while end > start and source.text[end - 1] in " \t\r\n":

@@ -1,8 +1,8 @@
 """The syntax tree: frozen dataclasses, every node with the `Span` of its text.
 
-Nodes are compared and hashed by identity: two equal texts in two places are two places. The tree keeps what the formatter
-and the editor need (comments, parentheses, literal spelling by span) and means nothing yet: names are resolved and types found
-by later stages.
+Nodes are compared and hashed by identity: two equal texts in two places are two places. The tree keeps what the
+formatter and the editor need (comments, parentheses, literal spelling by span) and means nothing yet: names are
+resolved and types found by later stages.
 """
 
 from __future__ import annotations
@@ -579,7 +579,9 @@ class Section:
 
 @node
 class ErrorStmt:
-    """A statement or definition that could not be parsed, already reported; `names` are those that it would have bound."""
+    """A statement or definition that could not be parsed, already reported; `names` are those that it would have
+    bound.
+    """
 
     span: Span
     names: tuple[str, ...] = ()

@@ -13,8 +13,10 @@ from ocannl_lang.syntax.tokens import Token, name_text
 
 @dataclass(slots=True)
 class Context:
-    """`docs` maps the start of a definition or parameter to the documentation before it; `parse_inner` parses the expression of an
-    interpolation; `broken` holds the places of tokens that recovery made up to stand for a broken head of a definition."""
+    """`docs` maps the start of a definition or parameter to the documentation before it; `parse_inner` parses the
+    expression of an interpolation; `broken` holds the places of tokens that recovery made up to stand for a broken
+    head of a definition.
+    """
 
     source: Source
     text: str

@@ -1,7 +1,7 @@
 """The other reading of a token, where the parser cannot use the first.
 
-`dim`, `f32`, `max=`, `..r..` and their like are cut as special tokens wherever the text allows it; in a place where the grammar has no use for
-the special token they are names and plain signs.
+`dim`, `f32`, `max=`, `..r..` and their like are cut as special tokens wherever the text allows it; in a place where
+the grammar has no use for the special token they are names and plain signs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Turns line ends into the structure that the grammar sees: newlines that end statements, and blocks.
 
-A newline ends a statement unless it stands inside brackets, after a sign that asks for more (a binary operator, `=`, `,`, `->`, ...), before
-`|>`, or inside a choice that goes on with `then` or `else`. Brackets leave this file balanced: one that is not closed is reported and closed
-where its statement ends at the latest, so that it spoils nothing beyond it.
+A newline ends a statement unless it stands inside brackets, after a sign that asks for more (a binary operator, `=`,
+`,`, `->`, ...), before `|>`, or inside a choice that goes on with `then` or `else`. Brackets leave this file
+balanced: one that is not closed is reported and closed where its statement ends at the latest, so that it spoils
+nothing beyond it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ _STARTERS = (
     "LET", "VAR", "FN", "OP", "CD", "ROUTINE", "EXTERN", "IMPORT", "FROM", "WHILE", "BREAK", "CONTINUE", "RETURN", "EXPECT",
 )  # fmt: skip
 _CONTINUES = re.compile(r"\|>|then\b")
-_ELSE = re.compile(r"else\b")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,104 +63,128 @@ def _kinds() -> _Kinds:
     )
 
 
+@dataclass(slots=True)
+class _Layout:
+    """What is known while a text is laid out: open brackets (each with whether an infix einsum's sign precedes it),
+    the indentations of the open blocks, and how many `then`s of the statement wait for their `else`.
+    """
+
+    source: Source
+    cut: Cut
+    collector: Collector
+    kinds: _Kinds
+    result: list[Token]
+    brackets: list[tuple[Token, bool]]
+    levels: list[int]
+    open_choices: int = 0
+    is_choice: bool = False
+
+
 def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
-    """The tokens with newlines, indents and dedents; every bracket is closed. Tokens of layout are empty, at the end of the one before."""
+    """The tokens with newlines, indents and dedents; every bracket is closed. Tokens of layout are empty, at the end
+    of the one before.
+    """
     kinds = _kinds()
-    text = source.text
-    closer_of, opener_of, asks, starters = kinds.closer_of, kinds.opener_of, kinds.asks, kinds.starters
-    newline, dedent, then, else_ = kinds.newline, kinds.dedent, kinds.then, kinds.else_
-    result: list[Token] = []
+    layout = _Layout(source, cut, collector, kinds, [], [], [0])
+    result, brackets, raw = layout.result, layout.brackets, cut.tokens
+    closer_of, opener_of, then, else_, newline = (
+        kinds.closer_of,
+        kinds.opener_of,
+        kinds.then,
+        kinds.else_,
+        kinds.newline,
+    )
     add = result.append
-    raw = cut.tokens
-    levels = [0]
-    brackets: list[tuple[Token, bool]] = []
-    before = -2
-    end = 0
-    # How many `then`s of this statement still wait for their `else`, and whether the last `else` belonged to one.
-    open_choices = 0
-    is_choice = False
+    before, end = newline, 0
     for index, token in enumerate(raw):
-        kind = token.kind
-        if kind != LINE:
-            if kind in closer_of:
-                brackets.append((token, before == kinds.einsum))
-            elif kind in opener_of:
-                continues = _close(source, token, brackets, result, kinds, collector, cut.spoilt)
-                if continues is None:
-                    if result and result[-1].end > end:
-                        before, end = result[-1].kind, result[-1].end
-                    continue
-                if continues:
-                    # The brace of an infix einsum asks for its right side.
-                    add(token)
-                    before, end = kinds.einsum, token.end
-                    continue
-            elif kind == then:
-                open_choices += not brackets
-            elif kind == else_ and not brackets:
-                is_choice = open_choices > 0
-                open_choices -= is_choice
-            add(token)
-            before, end = kind, token.end
+        kind, _, stop = token
+        if kind == LINE:
+            if index < len(raw) - 1 and raw[index + 1].kind != LINE and _ends(layout, token, raw[index + 1], before):
+                before, end = newline, _new_line(layout, token, before, end)
             continue
-        start = token.end
-        at_end = index == len(raw) - 1
-        follower = -2 if at_end else raw[index + 1].kind
-        if follower == LINE:
-            continue
-        column = _column(source, start, collector) if not at_end else 0
-        if brackets:
-            is_new = column == 0 and follower not in opener_of
-            if not (at_end or is_new or (follower in starters and brackets[-1][0].start < token.start)):
+        if kind in closer_of:
+            brackets.append((token, before == kinds.einsum))
+        elif kind in opener_of:
+            continues = _close(layout, token)
+            if continues is None:
+                if result and result[-1].end > end:
+                    before, _, end = result[-1]
                 continue
-            _close_all(source, token, brackets, result, kinds, collector, cut.spoilt)
-        elif not at_end and before in asks and follower not in starters and (column > 0 or levels[-1] == 0):
-            # As with brackets, a line at the margin ends what an operator has left open in a body.
-            continue
-        elif at_end:
-            break
-        elif (result and _CONTINUES.match(text, start)) or (is_choice and before == else_):
-            continue
-        elif open_choices and _ELSE.match(text, start):
-            continue
-        if at_end:
-            break
-        if result and before != newline:
-            add(Token(newline, end, end))
-        if column > levels[-1]:
-            levels.append(column)
-            add(Token(kinds.indent, end, end))
-        elif column < levels[-1]:
-            while len(levels) > 1 and levels[-2] >= column:
-                levels.pop()
-                add(Token(dedent, end, end))
-            if levels[-1] > column:
-                _uneven(source, start, column, levels, collector)
-                levels[-1] = column
-        before = newline
-        open_choices = 0
+            if continues:
+                # The brace of an infix einsum asks for its right side.
+                kind = kinds.einsum
+        elif kind == then:
+            layout.open_choices += not brackets
+        elif kind == else_ and not brackets:
+            layout.is_choice = layout.open_choices > 0
+            layout.open_choices -= layout.is_choice
+        add(token)
+        before, end = kind, stop
     if brackets:
-        _close_all(source, None, brackets, result, kinds, collector, cut.spoilt)
+        _close_all(layout, "")
     if result and before != newline:
         add(Token(newline, end, end))
-    for _ in levels[1:]:
-        add(Token(dedent, end, end))
+    for _ in layout.levels[1:]:
+        add(Token(kinds.dedent, end, end))
     return result
+
+
+def _ends(layout: _Layout, line: Token, following: Token, before: int) -> bool:
+    """Whether the line end `line` ends the statement, where the next line starts with the token `following`."""
+    kinds, text = layout.kinds, layout.source.text
+    column = _column(layout.source, line.end, layout.collector)
+    at_margin = column == 0
+    if layout.brackets:
+        is_new = (at_margin and following.kind not in kinds.opener_of) or following.kind in kinds.starters
+        if is_new:
+            _close_all(layout, "a new statement starts before it is closed")
+        return is_new
+    if before in kinds.asks and following.kind not in kinds.starters:
+        # As with brackets, a line at the margin ends what a sign has left open in a body.
+        return at_margin and layout.levels[-1] > 0
+    if layout.result and _CONTINUES.match(text, line.end):
+        return False
+    if layout.is_choice and before == kinds.else_:
+        return False
+    return not (layout.open_choices and following.kind == kinds.else_)
+
+
+def _new_line(layout: _Layout, line: Token, before: int, end: int) -> int:
+    """Ends the statement and opens or closes blocks; returns where the text so far ends."""
+    kinds, levels, add = layout.kinds, layout.levels, layout.result.append
+    end = max(end, layout.result[-1].end) if layout.result else end
+    if layout.result and before != kinds.newline:
+        add(Token(kinds.newline, end, end))
+    column = _width(layout.source, line.end)
+    if column > levels[-1]:
+        levels.append(column)
+        add(Token(kinds.indent, end, end))
+    elif column < levels[-1]:
+        while len(levels) > 1 and levels[-2] >= column:
+            levels.pop()
+            add(Token(kinds.dedent, end, end))
+        if levels[-1] > column:
+            _uneven(layout.source, line.end, column, levels, layout.collector)
+            levels[-1] = column
+    layout.open_choices = 0
+    return end
 
 
 def _column(source: Source, start: int, collector: Collector) -> int:
     """The width of the indentation before `start`, in spaces; a tab in it is reported."""
     text = source.text
     line_start = text.rfind("\n", 0, start) + 1
-    indentation = text[line_start:start]
-    if "\t" not in indentation:
-        return len(indentation.lstrip("\ufeff"))
-    first = line_start + indentation.index("\t")
-    spaces = indentation.expandtabs(4)
-    fix = Fix("indent with spaces", (Edit(Span(source, line_start, start), spaces),))
-    helps = ("indent with spaces: four for each level",)
-    collector.report(Diagnostic("E0101", "tab in indentation", Span(source, first, first + 1), helps=helps, fix=fix))
-    return len(spaces)
+    tab = text.find("\t", line_start, start)
+    if tab >= 0:
+        fix = Fix("indent with spaces", (Edit(Span(source, line_start, start), text[line_start:start].expandtabs(4)),))
+        helps = ("indent with spaces: four for each level",)
+        collector.report(Diagnostic("E0101", "tab in indentation", Span(source, tab, tab + 1), helps=helps, fix=fix))
+    return _width(source, start)
+
+
+def _width(source: Source, start: int) -> int:
+    indentation = source.text[source.text.rfind("\n", 0, start) + 1 : start]
+    return len(indentation.expandtabs(4).lstrip("\ufeff"))
 
 
 def _uneven(source: Source, start: int, column: int, levels: list[int], collector: Collector) -> None:
@@ -172,64 +196,48 @@ def _uneven(source: Source, start: int, column: int, levels: list[int], collecto
     collector.report(Diagnostic("E0102", message, span, label=label))
 
 
-def _close(
-    source: Source,
-    token: Token,
-    brackets: list[tuple[Token, bool]],
-    result: list[Token],
-    kinds: _Kinds,
-    collector: Collector,
-    spoilt: list[tuple[int, int]],
-) -> bool | None:
+def _close(layout: _Layout, token: Token) -> bool | None:
     """Matches a closing bracket: whether it ends an infix einsum's notation, or None where it is left out."""
+    source, brackets, result, kinds, collector = (
+        layout.source, layout.brackets, layout.result, layout.kinds, layout.collector
+    )  # fmt: skip
     wanted = kinds.opener_of[token.kind]
     if brackets and brackets[-1][0].kind == wanted:
         return brackets.pop()[1]
     sign = kinds.signs[token.kind]
     span = Span(source, token.start, token.end)
+    if not brackets:
+        fix = Fix(f"remove `{sign}`", (Edit(span, ""),))
+        collector.report(Diagnostic("E0102", f"unexpected `{sign}`", span, label="nothing is open here", fix=fix))
+        return None
     if not any(opening.kind == wanted for opening, _ in brackets):
-        if not brackets:
-            fix = Fix(f"remove `{sign}`", (Edit(span, ""),))
-            collector.report(Diagnostic("E0102", f"unexpected `{sign}`", span, label="nothing is open here", fix=fix))
-            return None
         opening, _ = brackets.pop()
         right = kinds.signs[kinds.closer_of[opening.kind]]
-        left = kinds.signs[opening.kind]
-        label = Label(Span(source, opening.start, opening.end), f"`{left}` is opened here")
+        label = Label(Span(source, opening.start, opening.end), f"`{kinds.signs[opening.kind]}` is opened here")
         fix = Fix(f"write `{right}`", (Edit(span, right),))
         message = f"expected `{right}`, found `{sign}`"
         collector.report(Diagnostic("E0102", message, span, labels=(label,), fix=fix))
         result.append(Token(kinds.closer_of[opening.kind], token.start, token.end))
         return None
     while brackets[-1][0].kind != wanted:
-        opening, _ = brackets.pop()
-        _unclosed(source, opening, token.start, f"`{sign}` comes first", kinds, collector)
-        result.append(Token(kinds.closer_of[opening.kind], token.start, token.start))
-        spoilt.append((opening.start, token.start))
+        _close_one(layout, f"`{sign}` comes first")
     return brackets.pop()[1]
 
 
-def _close_all(
-    source: Source,
-    line: Token | None,
-    brackets: list[tuple[Token, bool]],
-    result: list[Token],
-    kinds: _Kinds,
-    collector: Collector,
-    spoilt: list[tuple[int, int]],
-) -> None:
-    end = result[-1].end
-    for opening, _ in reversed(brackets):
-        where = "" if line is None else "a new statement starts before it is closed"
-        _unclosed(source, opening, end, where, kinds, collector)
-        result.append(Token(kinds.closer_of[opening.kind], end, end))
-        spoilt.append((opening.start, end))
-    brackets.clear()
+def _close_all(layout: _Layout, label: str) -> None:
+    while layout.brackets:
+        _close_one(layout, label)
 
 
-def _unclosed(source: Source, opening: Token, end: int, label: str, kinds: _Kinds, collector: Collector) -> None:
+def _close_one(layout: _Layout, label: str) -> None:
+    """Reports the innermost open bracket as unclosed, and closes it after what has been read."""
+    kinds, source = layout.kinds, layout.source
+    opening, _ = layout.brackets.pop()
+    end = layout.result[-1].end
     left = kinds.signs[opening.kind]
     right = kinds.signs[kinds.closer_of[opening.kind]]
     span = Span(source, opening.start, opening.end)
     fix = Fix(f"insert `{right}`", (Edit(Span(source, end, end), right),))
-    collector.report(Diagnostic("E0103", f"`{left}` is not closed", span, label=label, fix=fix))
+    layout.collector.report(Diagnostic("E0103", f"`{left}` is not closed", span, label=label, fix=fix))
+    layout.result.append(Token(kinds.closer_of[opening.kind], end, end))
+    layout.cut.spoilt.append((opening.start, end))

@@ -1,8 +1,9 @@
 """Runs the parse tables over tokens and calls the builder for each rule.
 
-The machine knows no language: on a token that the tables do not allow it hands its stack to `on_error`, which changes stack, tokens or place
-(see `ocannl_lang.syntax.recovery`), and goes on. Rules that only pass their child on are followed at once and remembered, which makes
-the parser several times faster for a grammar with a level for each strength of operators.
+The machine knows no language: on a token that the tables do not allow it hands its stack to `on_error`, which changes
+stack, tokens or place (see `ocannl_lang.syntax.recovery`), and goes on. Rules that only pass their child on are
+followed at once and remembered, which makes the parser several times faster for a grammar with a level for each
+strength of operators.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ Build = Callable[[Any, int, int, list[Any]], Any]
 class Machine:
     """The state of one parse.
 
-    `states` and the stacks beside it have one entry for each symbol read, above a first one for the start; `starts` and `ends` are the
-    symbols' places in the text. `index` is the place of the next token.
+    `states` and the stacks beside it have one entry for each symbol read, above a first one for the start; `starts`
+    are the symbols' places in the text, and `end` is the end of the last one. `index` is the place of the next token.
     """
 
     tables: Tables
@@ -32,12 +33,18 @@ class Machine:
     states: list[int]
     values: list[Any] = field(default_factory=lambda: [None])
     starts: list[int] = field(default_factory=lambda: [0])
-    ends: list[int] = field(default_factory=lambda: [0])
+    end: int = 0
     index: int = 0
 
     def pop_to(self, height: int) -> None:
         """Forgets the symbols above the first `height` entries."""
-        del self.states[height:], self.values[height:], self.starts[height:], self.ends[height:]
+        del self.states[height:], self.values[height:], self.starts[height:]
+
+    def push(self, state: int, value: Any, start: int, end: int) -> None:
+        self.states.append(state)
+        self.values.append(value)
+        self.starts.append(start)
+        self.end = end
 
     def settle(self) -> None:
         """Does the reductions that are certain whatever comes next, so that the stack shows what has been read."""
@@ -49,22 +56,15 @@ class Machine:
                 return
             rule = tables.rules[-1 - act]
             height = len(self.states) - rule.length
-            start = self.starts[height] if rule.length else self.ends[-1]
-            end = self.ends[-1]
+            start = self.starts[height] if rule.length else self.end
             children = _children(rule.keep, rule.trailing, self.values[height:])
             build = self.builders[-1 - act]
             if rule.passes:
                 value = self.values[-1]
             else:
-                value = children if build is None else build(self.context, start, end, children)
+                value = children if build is None else build(self.context, start, self.end, children)
             self.pop_to(height)
-            self.push(tables.goto[self.states[-1]][rule.left], value, start, end)
-
-    def push(self, state: int, value: Any, start: int, end: int) -> None:
-        self.states.append(state)
-        self.values.append(value)
-        self.starts.append(start)
-        self.ends.append(end)
+            self.push(tables.goto[self.states[-1]][rule.left], value, start, self.end)
 
 
 OnError = Callable[[Machine], None]
@@ -78,72 +78,90 @@ def run(
     builders: Sequence[Build | None],
     on_error: OnError,
 ) -> Any:
-    """The value of the start symbol. `builders[rule]` makes a rule's value of its children; None makes a list of them.
+    """The value of the start symbol. `builders[rule]` makes a rule's value of its children; None makes a list of
+    them.
 
-    `tokens` ends with one of the kind `$END`.
+    `tokens` ends with one of the kind `$END`. What has been read last always ends where its last token does, so that
+    a rule ends at `end`.
     """
     machine = Machine(tables, tokens, context, builders, [tables.starts[start]])
-    end_state = tables.ends[start]
-    end_kind = tables.ids[END]
-    action, goto, rules, chains, count = tables.action, tables.goto, tables.rules, tables.chains, tables.terminal_count
-    states, values, starts, ends = machine.states, machine.values, machine.starts, machine.ends
-    state = states[-1]
-    kind, first, last = tokens[0]
+    end_state, end_kind = tables.ends[start], tables.ids[END]
+    action, chains, count = tables.action, tables.chains, tables.terminal_count
+    rules = [
+        (r.length, r.passes, r.plain, r, build, r.left * count) for r, build in zip(tables.rules, builders, strict=True)
+    ]
+    states, values, starts = machine.states, machine.values, machine.starts
+    state, index, end = states[-1], 0, 0
+    token = tokens[0]
+    kind, first, last = token
     while True:
         act = action[state].get(kind)
         if act is None:
             if kind == end_kind and state == end_state:
                 return values[-1]
+            machine.index, machine.end = index, end
             on_error(machine)
+            index, end = machine.index, machine.end
             state = states[-1]
-            kind, first, last = tokens[machine.index]
+            token = tokens[index]
+            kind, first, last = token
             continue
         if act >= 0:
             states.append(act)
-            values.append(tokens[machine.index])
+            values.append(token)
             starts.append(first)
-            ends.append(last)
-            machine.index += 1
-            state = act
-            kind, first, last = tokens[machine.index]
+            state, end = act, last
+            index += 1
+            token = tokens[index]
+            kind, first, last = token
             continue
-        number = -1 - act
-        rule = rules[number]
-        length = rule.length
-        if length:
-            rule_start, rule_end = starts[-length], ends[-1]
-            if rule.passes:
+        length, passes, plain, rule, build, left = rules[-1 - act]
+        if length == 1:
+            if passes:
                 value = values[-1]
             else:
-                plain = rule.plain
-                if plain is not None:
-                    base = len(values) - length
-                    children = [values[base + i] for i in plain]
-                else:
-                    children = _children(rule.keep, rule.trailing, values[-length:])
-                build = builders[number]
-                value = children if build is None else build(context, rule_start, rule_end, children)
-            del states[-length:], values[-length:], starts[-length:], ends[-length:]
+                children = (
+                    [values[-1]]
+                    if plain
+                    else []
+                    if plain is not None
+                    else _children(rule.keep, rule.trailing, values[-1:])
+                )
+                value = children if build is None else build(context, starts[-1], end, children)
+            values[-1] = value
+            states.pop()
+        elif length:
+            if plain is not None:
+                base = len(values) - length
+                children = [values[base + i] for i in plain]
+            else:
+                children = _children(rule.keep, rule.trailing, values[-length:])
+            value = children if build is None else build(context, starts[-length], end, children)
+            length -= 1
+            del states[~length:], values[-length:], starts[-length:]
+            values[-1] = value
         else:
-            rule_start = rule_end = ends[-1]
             children = [None] * rule.trailing
-            build = builders[number]
-            value = children if build is None else build(context, rule_start, rule_end, children)
-        left = rule.left
+            values.append(children if build is None else build(context, end, end, children))
+            starts.append(end)
         below = states[-1]
         memo = chains[below]
-        key = left * count + kind
-        found = memo.get(key)
-        if found is None:
-            found = goto[below][left]
-            while (following := action[found].get(kind)) is not None and following < 0 and rules[-1 - following].passes:
-                found = goto[below][rules[-1 - following].left]
-            memo[key] = found
-        state = found
+        key = left + kind
+        state = memo.get(key)
+        if state is None:
+            state = memo[key] = _chain(tables, below, rule.left, kind)
         states.append(state)
-        values.append(value)
-        starts.append(rule_start)
-        ends.append(rule_end)
+
+
+def _chain(tables: Tables, below: int, left: int, kind: int) -> int:
+    """The state after `left` above `below`, once the rules that only pass it on before a token of `kind` are
+    followed.
+    """
+    goto = tables.goto[below]
+    state = goto[left]
+    while (act := tables.action[state].get(kind)) is not None and act < 0 and tables.rules[-1 - act].passes:
+        state = goto[tables.rules[-1 - act].left]
+    return state
 
 
 def _children(keep: tuple[tuple[int, bool, int], ...], trailing: int, values: list[Any]) -> list[Any]:

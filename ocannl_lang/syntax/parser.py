@@ -1,8 +1,9 @@
 """Text to syntax tree: `parse` is the stage's one public function.
 
-A text is cut into tokens (`tokens.py`), these are laid out in blocks (`layout.py`), and the machine (`machine.py`) runs the grammar's tables
-(`tables.py`) over them, calling the builder functions (`build_*.py`) on the way. `contextual.py` decides between readings of a
-word, `recovery.py` goes on after a mistake, `messages.py` finds the words for it.
+A text is cut into tokens (`tokens.py`), these are laid out in blocks (`layout.py`), and the machine (`machine.py`)
+runs the grammar's tables (`tables.py`) over them, calling the builder functions (`build_*.py`) on the way.
+`contextual.py` decides between readings of a word, `recovery.py` goes on after a mistake, `messages.py` finds the
+words for it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Goes on after a token that the grammar does not allow.
 
-First the token's other reading is tried (`contextual.py`), then the known slips (`slips.py`), some of which can be repaired on the spot. Else the
-mistake is reported with what was expected, and the smallest part of the tree that holds it is given up: an expression inside its
-brackets or after its `=`, a parameter, a statement, a definition. Since brackets are balanced and blocks are marked before parsing
-starts, the end of each of these is known, and what follows is read as if nothing had happened.
+First the token's other reading is tried (`contextual.py`), then the known slips (`slips.py`), some of which can be
+repaired on the spot. Else the mistake is reported with what was expected, and the smallest part of the tree that
+holds it is given up: an expression inside its brackets or after its `=`, a parameter, a statement, a definition.
+Since brackets are balanced and blocks are marked before parsing starts, the end of each of these is known, and what
+follows is read as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _LAYOUT = ("_NEWLINE", "INDENT", "DEDENT", END)
 
 @dataclass(slots=True)
 class Recovery:
-    """The machine's `on_error` for one text. `spoilt` are the ranges in which an unclosed bracket was reported already."""
+    """The machine's `on_error` for one text. `spoilt` are the ranges in which an unclosed bracket was reported
+    already.
+    """
 
     context: Context
     tables: Tables
@@ -170,7 +173,9 @@ class Recovery:
         self._give_up_all(machine)
 
     def _resumption(self, machine: Machine, height: int, state: int) -> int | None:
-        """The next token that can follow when the symbols above `height` and the tokens before it are replaced by one symbol."""
+        """The next token that can follow when the symbols above `height` and the tokens before it are replaced by one
+        symbol.
+        """
         names = self.tables.names
         depth = self._open_brackets(machine, height)
         states = [*machine.states[:height], state]
@@ -199,13 +204,15 @@ class Recovery:
         tokens, i = machine.tokens, machine.index
         if len(machine.states) > height:
             start = machine.starts[height]
-            return start, max(machine.ends[-1], tokens[stop - 1].end if stop > i else start)
+            return start, max(machine.end, tokens[stop - 1].end if stop > i else start)
         if stop > i:
             return tokens[i].start, tokens[stop - 1].end
-        return machine.ends[-1], machine.ends[-1]
+        return machine.end, machine.end
 
     def _give_up_statement(self, machine: Machine, height: int) -> None:
-        """Gives up the statement or definition that starts at `height`; a block below it is still read for its own mistakes."""
+        """Gives up the statement or definition that starts at `height`; a block below it is still read for its own
+        mistakes.
+        """
         tables, tokens = self.tables, machine.tokens
         ids, names = tables.ids, tables.names
         goto = tables.goto[machine.states[height - 1]]

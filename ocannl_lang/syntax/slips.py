@@ -1,7 +1,7 @@
 """Common slips, above all of people who come from Python: a message of its own for each, and where possible a repair.
 
-A slip looks at the place where the parser stopped. If it knows it, it says what to report; with `repair` it also changes the tokens or
-the stack so that parsing goes on as if the right thing stood there.
+A slip looks at the place where the parser stopped. If it knows it, it says what to report; with `repair` it also
+changes the tokens or the stack so that parsing goes on as if the right thing stood there.
 """
 
 from __future__ import annotations

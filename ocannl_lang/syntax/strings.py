@@ -1,7 +1,7 @@
 """String literals: where they end, their escapes, and the expressions inside their braces.
 
-`"text {expr:format}"`: `{{` and `}}` stand for braces, double quotes may occur inside the braces one level deep, and `\"\"\"` makes a
-string of several lines.
+`"text {expr:format}"`: `{{` and `}}` stand for braces, double quotes may occur inside the braces one level deep, and
+`\"\"\"` makes a string of several lines.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _FORMAT = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*[_,]?(?:\.[0-9]+)?[bcdeEfF
 
 
 class Piece(NamedTuple):
-    """A part of a string: plain `text`, or (where `text` is None) the expression at `start:end` with its format, in braces that
-    end at `stop`."""
+    """A part of a string: plain `text`, or (where `text` is None) the expression at `start:end` with its format, in
+    braces that end at `stop`.
+    """
 
     text: str | None
     start: int

@@ -1,8 +1,8 @@
 """The parse tables: made by Lark from the grammar, kept as JSON in the cache folder.
 
-Lark turns the grammar into LALR(1) tables in about half a second; reading them from the cache takes a few milliseconds. The file
-in the cache is named after the content of the grammar and the versions of its makers. A damaged file is made again with a warning, and
-a folder that cannot be written is no error.
+Lark turns the grammar into LALR(1) tables in about half a second; reading them from the cache takes a few
+milliseconds. The file in the cache is named after the content of the grammar and the versions of its makers. A
+damaged file is made again with a warning, and a folder that cannot be written is no error.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ END = "$END"
 class Rule:
     """One production.
 
-    `name` is its alias, or its left side; `length` counts the symbols of its right side. `keep` lists the symbols that become children:
-    `(index, splice, nones)`, where `splice` puts in the items of a list and `nones` optional parts that are absent precede;
-    `trailing` such parts follow. `plain` holds the indices alone where nothing is spliced and nothing is absent, else None.
-    A rule that `passes` hands its only child on.
+    `name` is its alias, or its left side; `length` counts the symbols of its right side. `keep` lists the symbols
+    that become children: `(index, splice, nones)`, where `splice` puts in the items of a list and `nones` optional
+    parts that are absent precede; `trailing` such parts follow. `plain` holds the indices alone where nothing is
+    spliced and nothing is absent, else None. A rule that `passes` hands its only child on.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Tables:
     """LALR(1) tables with numbers for symbols and states.
 
     `action[state][terminal]` is a state to shift to, or `-1 - rule` to reduce; `goto[state][nonterminal]` is a state.
-    `names` are those of all symbols, terminals first; `patterns` the texts that each terminal matches, in the grammar's order:
-    `(terminal, is_literal, pattern)`.
+    `names` are those of all symbols, terminals first; `patterns` the texts that each terminal matches, in the
+    grammar's order: `(terminal, is_literal, pattern)`.
     """
 
     names: tuple[str, ...]
@@ -64,8 +64,9 @@ class Tables:
     ends: dict[str, int]
     patterns: tuple[tuple[str, bool, str], ...]
     chains: tuple[dict[int, int], ...]
-    """`chains[state][left * terminal_count + terminal]`: where the reduction to `left` leads before `terminal` once rules that only
-    pass their child on are followed. It fills while parsing and depends on nothing but the tables."""
+    """`chains[state][left * terminal_count + terminal]`: where the reduction to `left` leads before `terminal` once
+    rules that only pass their child on are followed. It fills while parsing and depends on nothing but the tables.
+    """
 
 
 @lru_cache(maxsize=1)
@@ -154,7 +155,9 @@ def _state_order(table: Any, names: list[str]) -> list[Any]:
 
 
 def _rule_data(rule: Any, ids: dict[str, int]) -> list[Any]:
-    """`[name, left, length, keep, trailing, passes]`, following Lark's conventions for names with `_` and for absent options."""
+    """`[name, left, length, keep, trailing, passes]`, following Lark's conventions for names with `_` and for absent
+    options.
+    """
     expansion = rule.expansion
     absent = [0] * (len(expansion) + 1)
     if rule.options.empty_indices:

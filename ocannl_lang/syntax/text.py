@@ -1,7 +1,7 @@
 """A readable text form of the tree, for `ocn show --stage parse` and for snapshots.
 
-Each node is its class and its fields, `Binary("+", left=Name(x), right=IntLit(1))`; absent fields are left out. What does not fit in a line
-has its fields below it. Statements and definitions carry their line and column.
+Each node is its class and its fields, `Binary("+", left=Name(x), right=IntLit(1))`; absent fields are left out. What
+does not fit in a line has its fields below it. Statements and definitions carry their line and column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cuts a text into tokens, with the patterns that the grammar gives to its terminals.
 
-A token is `(kind, start, end)`: the number of its terminal and its half-open range in the text. Line ends come out as tokens of the kind
-`LINE`, whose range ends where the next line's first token starts; `ocannl_lang.syntax.layout` makes blocks of them. What is no
-token is reported and left out, or taken as what was meant.
+A token is `(kind, start, end)`: the number of its terminal and its half-open range in the text. Line ends come out as
+tokens of the kind `LINE`, whose range ends where the next line's first token starts; `ocannl_lang.syntax.layout`
+makes blocks of them. What is no token is reported and left out, or taken as what was meant.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Edit, Fix
 from ocannl_lang.source import Source, Span
@@ -41,8 +41,8 @@ class Token(NamedTuple):
 class Cut:
     """What a text was cut into.
 
-    `docs` maps the start of a token to the documentation that stands on the lines before it, `module_doc` is the one at the top of
-    the file.
+    `docs` maps the start of a token to the documentation that stands on the lines before it, `module_doc` is the one
+    at the top of the file.
     """
 
     tokens: list[Token]
@@ -60,7 +60,7 @@ class Lexicon:
     master: re.Pattern[str]
     groups: tuple[int, ...]
     keywords: dict[str, int]
-    words: dict[str, tuple[int, re.Pattern[str]]]
+    words: dict[str, tuple[int, re.Pattern[str] | None]]
 
 
 # Kinds of groups of the master pattern that are no terminal.
@@ -82,7 +82,8 @@ def make_lexicon(tables: Tables) -> Lexicon:
     keywords = {text: ids[name] for text, name in literals.items() if text.isidentifier()}
     keywords.update(dict.fromkeys(PRECISIONS, ids["PREC"]))
     patterns = {name: text for name, is_literal, text in tables.patterns if not is_literal}
-    words = {word: (ids[name], re.compile(patterns[name])) for word, name in WORDS.items()}
+    words: dict[str, tuple[int, re.Pattern[str] | None]] = {word: (kind, None) for word, kind in keywords.items()}
+    words.update({word: (ids[name], re.compile(patterns[name])) for word, name in WORDS.items()})
     words.update({word: (ids["ASSIGN"], re.compile(patterns["ASSIGN"])) for word in ASSIGN_WORDS})
     signs = sorted((text for text in literals if not text.isidentifier()), key=lambda text: (-len(text), text))
     # A sign that is the beginning of a longer one stands after it; those of one character that begin no other go first.
@@ -117,7 +118,7 @@ def make_lexicon(tables: Tables) -> Lexicon:
             add(ids[literals[text]], re.escape(text))
     add(_GROUP_TEXT, r'"(?!"")[^"\\\n{}]*"')
     add(_GROUP_COMMENT, r"\#[^\n]*")
-    master = re.compile(r"(?:[ \t\f]|\\\r?\n)*(?:" + "|".join(parts) + ")")
+    master = re.compile(r"[ \t\f]*(?:\\\r?\n[ \t\f]*)*(?:" + "|".join(parts) + ")")
     return Lexicon(ids, master, tuple(groups), keywords, words)
 
 
@@ -125,42 +126,52 @@ def cut(source: Source, start: int, end: int, collector: Collector) -> Cut:
     """The tokens of `source.text[start:end]`."""
     lex = lexicon()
     text = source.text
-    match, groups, keywords, words = lex.master.match, lex.groups, lex.keywords, lex.words
+    groups, words = lex.groups, lex.words
     ids = lex.ids
     name_kind, int_kind, float_kind, string_kind = ids["NAME"], ids["INT"], ids["FLOAT"], ids["STRING"]
+    keywords = lex.keywords
     tokens: list[Token] = []
     result = Cut(tokens)
-    make = Token
+    # Calling the class itself takes twice the time.
+    make, add = tuple.__new__, tokens.append
     position = start
     if start == 0:
         top: re.Match[str] = _TOP.match(text, 0, end)  # pyright: ignore[reportAssignmentType]
         position = top.end()
         _comments(source, 0, position, result, at_top=True)
-        tokens.append(make(LINE, 0, position))
+        add(Token(LINE, 0, position))
+    master: Any = lex.master  # `scanner` is known to every Python, and to no type checker
+    # A scanner goes on by itself where it stopped; it is replaced where a token ends elsewhere than its pattern says.
+    step = master.scanner(text, position, end).match
     while position < end:
-        m = match(text, position, end)
+        m = step()
         if m is None:
             position = _odd(source, position, end, result, collector, lex)
+            step = master.scanner(text, position, end).match
             continue
         group: int = m.lastindex  # pyright: ignore[reportAssignmentType]
         kind = groups[group]
-        first = m.start(group)
-        position = m.end()
+        first, position = m.span(group)
         if kind == name_kind:
             word = text[first:position]
-            keyword = keywords.get(word)
-            if keyword is not None:
-                kind = keyword
             special = words.get(word)
             if special is not None:
-                found = special[1].match(text, first, end)
-                if found is not None:
-                    kind = special[0]
-                    position = found.end()
+                kind, pattern = special
+                if pattern is not None:
+                    found = pattern.match(text, first, end)
+                    if found is None:
+                        kind = keywords.get(word, name_kind)
+                    elif found.end() != position:
+                        position = found.end()
+                        step = master.scanner(text, position, end).match
             elif not word.isascii():
                 position = _long_name(source, first, position, end, collector)
+                step = master.scanner(text, position, end).match
         elif kind in (int_kind, float_kind):
-            position = _number(source, kind == int_kind, first, position, end, collector)
+            stop = _number(source, kind == int_kind, first, position, end, collector)
+            if stop != position:
+                position = stop
+                step = master.scanner(text, position, end).match
         elif kind < 0:
             if kind == _GROUP_LINE:
                 kind = LINE
@@ -173,8 +184,9 @@ def cut(source: Source, start: int, end: int, collector: Collector) -> Cut:
                 kind = string_kind
             else:
                 position = _odd(source, first, end, result, collector, lex)
+                step = master.scanner(text, position, end).match
                 continue
-        tokens.append(make(kind, first, position))
+        add(make(Token, (kind, first, position)))
     return result
 
 
@@ -190,8 +202,8 @@ def _comment(source: Source, start: int, end: int, result: Cut) -> None:
 def _comments(source: Source, start: int, end: int, result: Cut, *, at_top: bool) -> None:
     """The comments that have lines of their own, and the documentation among them.
 
-    The last unbroken run of `##` lines documents the token that follows. At the top of the file the first one is the module's where a
-    blank line follows it.
+    The last unbroken run of `##` lines documents the token that follows. At the top of the file the first one is the
+    module's where a blank line follows it.
     """
     run: list[str] = []
     is_broken = False
@@ -291,7 +303,9 @@ def name_text(text: str) -> str:
 
 
 def _odd(source: Source, position: int, end: int, result: Cut, collector: Collector, lex: Lexicon) -> int:
-    """A string with braces or escapes, a misspelt literal, or a character that has no place here; returns where to go on."""
+    """A string with braces or escapes, a misspelt literal, or a character that has no place here; returns where to go
+    on.
+    """
     text = source.text
     while position < end and text[position] in " \t\f":
         position += 1

@@ -57,4 +57,6 @@ def _verify_node(node: Any, module: ast.Module, is_whole: bool) -> None:
 def _check(holds: bool, node: Any, problem: str) -> None:
     if not holds:
         span = getattr(node, "span", None)
-        raise AssertionError(f"{type(node).__name__} at {span!r} {problem}: {span.text if span is not None else node!r}")
+        raise AssertionError(
+            f"{type(node).__name__} at {span!r} {problem}: {span.text if span is not None else node!r}"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from ocannl_lang.source import Source, Span
@@ -26,7 +26,7 @@ def descendants(node: Any) -> Iterator[Any]:
         stack.extend(reversed([child for _, child in children(top)]))
 
 
-@lru_cache(maxsize=None)
+@cache
 def field_names(kind: type) -> tuple[str, ...]:
     """The fields of a node's class but for its place."""
     return tuple(f.name for f in fields(kind) if f.name not in ("span", "source", "op_span", "target_span"))
