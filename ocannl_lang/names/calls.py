@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Edit, Fix, Label
 from ocannl_lang.names.builtins import Builtin
 from ocannl_lang.names.nearest import nearest
-from ocannl_lang.names.types import CallableDef, Tensor, Type, declared_type, fits, kind_word, words
+from ocannl_lang.names.types import TENSOR, CallableDef, Tensor, Type, declared_type, fits, kind_word, words
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
@@ -22,13 +22,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One parameter of a signature."""
+    """One parameter of a signature. `tensor`: it takes tensors without saying so."""
 
     name: str
     required: bool
     type: ast.TypeExpr | None
     place: Span | None
     variadic: bool = False
+    tensor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def call_signature(definition: CallableDef) -> Signature:
 def _signature(
     definition: CallableDef, what: str, params: tuple[ast.ParamDecl, ...], other: tuple[ast.ParamDecl, ...]
 ) -> Signature:
-    wanted = tuple(Wanted(p.name.name, p.default is None, p.type, p.name.span) for p in params)
+    tensor = what == "argument" and isinstance(definition, ast.OpDef)
+    wanted = tuple(Wanted(p.name.name, p.default is None, p.type, p.name.span, tensor=tensor) for p in params)
     text = signature_text(definition)
     names = frozenset(p.name.name for p in other)
     return Signature(definition.name.name, text, what, wanted, names, definition.name.span)
@@ -125,10 +127,20 @@ def check_arguments(
         right = False
     for name, g in taken.items():
         if name in known:
-            right &= check_type(
-                g.type, known[name].type, g.arg.value.span, f"`{name}`", known[name].place, collector, building=building
-            )
+            right &= _check_argument(known[name], g, collector, building=building)
     return right
+
+
+def _check_argument(wanted: Wanted, g: Given, collector: Collector, *, building: bool) -> bool:
+    place, what = g.arg.value.span, f"`{wanted.name}`"
+    if wanted.type is not None or not wanted.tensor:
+        return check_type(g.type, wanted.type, place, what, wanted.place, collector, building=building)
+    if fits(g.type, TENSOR):
+        return True
+    labels = () if wanted.place is None else (Label(wanted.place, "declared here"),)
+    message = f"{what} is a tensor, but this is {words(g.type)}"
+    collector.report(Diagnostic("E0301", message, place, words(g.type), labels))
+    return False
 
 
 def check_type(
@@ -170,14 +182,13 @@ def _too_many(signature: Signature, positional: list[Given]) -> Diagnostic:
     labels, notes = _notes(signature)
     plural = "" if most == 1 else "s"
     noun = "configuration argument" if signature.what == "configuration" else "argument"
-    limit = f"no {noun}s" if most == 0 else f"{most} {noun}{plural}"
+    none = "no configuration" if signature.what == "configuration" else "no arguments"
+    limit = none if most == 0 else f"{most} {noun}{plural}, not {count}"
     place = positional[most].arg.span
     helps: tuple[str, ...] = ()
     if signature.other and signature.what == "argument":
         helps = (f"configuration goes in brackets: `{signature.name}[…]`",)
-    return Diagnostic(
-        "E0302", f"`{signature.name}` takes {limit}, not {count}", place, "one too many", labels, notes, helps
-    )
+    return Diagnostic("E0302", f"`{signature.name}` takes {limit}", place, "too many", labels, notes, helps)
 
 
 def _twice(signature: Signature, again: Given, first: Given) -> Diagnostic:

@@ -302,6 +302,11 @@ class Typer:
 
     def _pipe(self, value: ast.Expr, function: ast.Expr) -> Type:
         given = [calls.Given(ast.Arg(value.span, None, value), self.of(value))]
+        if isinstance(function, ast.Call):
+            callee = self.of(function.function)
+            if isinstance(callee, Defined) and isinstance(callee.definition, ast.OpDef):
+                self._piped_call(function)
+                return UNKNOWN
         return self._apply(self.of(function), function, given, function.span)
 
     def _apply(self, function: Type, e: ast.Expr, given: list[calls.Given], place: Span) -> Type:
@@ -330,6 +335,19 @@ class Typer:
                 self._not_callable(function, e, place)
                 return UNKNOWN
 
+    def _piped_call(self, e: ast.Call) -> None:
+        """`x |> f(3)`."""
+        name = _short(e.function)
+        brackets = Span(e.span.source, e.function.span.end, e.span.end)
+        inner = brackets.text.strip()[1:-1]
+        fix = Fix("configure it in brackets", (Edit(brackets, f"[{inner}]" if inner.strip() else ""),))
+        self.report(
+            Diagnostic(
+                "E0301", "what follows `|>` is applied, so it is no call", e.span, f"`{name}` is applied here already",
+                helps=(f"configuration goes in brackets: `|> {name}[…]`",), fix=fix,
+            )
+        )  # fmt: skip
+
     def _complete(self, function: Defined, e: ast.Expr) -> None:
         definition = function.definition
         wanted = calls.missing_configuration(definition, function.given, e.span)
@@ -344,10 +362,8 @@ class Typer:
     def _not_callable(self, t: Type, e: ast.Expr, place: Span) -> None:
         message = f"{_quoted(e)} is {words(t)}, which cannot be applied"
         helps: tuple[str, ...] = ()
-        if isinstance(e, ast.Call):
-            helps = (
-                "after `|>` stands an op, an instance or a function, not a call; configure it in brackets: `|> f[…]`",
-            )
+        if isinstance(e, ast.Call) and e.span.end == place.end:
+            helps = ("after `|>` stands an op, an instance or a function, not a call",)
         elif isinstance(t, Tensor) and isinstance(e, ast.Name):
             binding = self.shared.names.definition(e)
             if binding is not None and binding.kind == "param":

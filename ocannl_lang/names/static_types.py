@@ -258,12 +258,12 @@ class _Checker:
                 word = Edit(Span(let.source, let.start, let.start + len("let")), "var")
                 fix = Fix(f"declare `{name}` by `var`", (word,)) if let.text.startswith("let") else None
                 helps = (f"declare it by `var {name} = …`",)
-            case _ if binding.kind in ("state", "parameter", "result", "param") and self.typer.building:
+            case _ if binding.kind in ("state", "parameter", "result") or isinstance(self.item, ast.CdDef):
                 fix = None
-                helps = (f"to assign to the tensor, write `{name} := …`; for a changing name, take another `var`",)
+                helps = (f"to assign to the tensor, write `{name} := …`",)
             case _:
                 fix = None
-                helps = ("take another name, bound by `var`",)
+                helps = (f"take another name: `var y = {name}`",)
         self.report(Diagnostic("E0301", message, target.span, "bound anew here", labels, helps=helps, fix=fix))
 
     def _assign(self, s: ast.Assign) -> None:

@@ -101,8 +101,8 @@ def words(t: Type) -> str:
             return "a value"
         case Basic(name=name):
             return _BASIC_WORDS[name]
-        case ListOf():
-            return "a list"
+        case ListOf(item=item):
+            return "a list" if item not in _PLURALS else f"a list of {_PLURALS[item]}"
         case TupleOf():
             return "a tuple"
         case DictOf():
@@ -117,6 +117,9 @@ def words(t: Type) -> str:
             return f"{_article(word)} {word}"
         case ModuleType():
             return "a module"
+
+
+_PLURALS: dict[Type, str] = {INT: "ints", FLOAT: "floats", BOOL: "bools", STR: "strings", TENSOR: "tensors"}
 
 
 def _article(word: str) -> str:

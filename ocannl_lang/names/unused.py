@@ -30,8 +30,12 @@ def report_unused(shared: ModuleScope) -> None:
 
 def _read(names: Names) -> set[Binding]:
     """The bindings that are read somewhere."""
-    passed = names.writes | names.introductions
-    return {names.canonical(binding) for node, binding in names.uses.items() if node not in passed}
+    found: set[Binding] = set()
+    for node, binding in names.uses.items():
+        written = node in names.writes and binding.kind == "var"
+        if node not in names.introductions and not written:
+            found.add(names.canonical(binding))
+    return found
 
 
 def _warned(b: Binding, names: Names, used: set[Binding]) -> bool:
