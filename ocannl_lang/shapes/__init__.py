@@ -4,10 +4,12 @@
 `explain` and `reasons` put errors into words, `schemes` prints the most general shape of an op, `verify` checks a solution plainly.
 """
 
+from ocannl_lang.shapes.schemes import scheme_text
 from ocannl_lang.shapes.sizes import Number, SizeValue, Sym, size_text
 from ocannl_lang.shapes.solution import Solution, SolvedDim, SolvedRow, SolvedShape
 from ocannl_lang.shapes.solver import Solver, solve
 from ocannl_lang.shapes.state import ShapeError
+from ocannl_lang.shapes.verify import verify
 
 __all__ = [
     "Solver",
@@ -17,6 +19,8 @@ __all__ = [
     "SolvedRow",
     "SolvedShape",
     "ShapeError",
+    "scheme_text",
+    "verify",
     "Sym",
     "SizeValue",
     "Number",
