@@ -41,8 +41,7 @@ def is_builtin(name: str) -> bool:
 
 
 def configure_builtin(ctx: Ctx, base: Builtin, given: list[Given], expr: ast.Bracket) -> Static:
-    """`one_hot[10]`, `gelu[approximate = true]`."""
-    del ctx
+    """`one_hot[10]`, `gelu[approximate = true]`; `arange[10]` is a tensor."""
     if base.name not in CONFIGURABLE:
         raise fail("E0302", f"`{base.name}` takes nothing in brackets", expr.span)
     config = BUILTINS[base.name].config if BUILTINS[base.name].config else ()
@@ -53,7 +52,10 @@ def configure_builtin(ctx: Ctx, base: Builtin, given: list[Given], expr: ast.Bra
         if name not in names:
             raise fail("E0302", f"`{base.name}` has no `{name or i}`", g.span, f"it has {', '.join(f'`{n}`' for n in names)}")
         settled[name] = g.value
-    return replace(base, config=tuple(settled.items()))
+    configured = replace(base, config=tuple(settled.items()))
+    if base.name == "arange":
+        return lifted(ctx, [], lambda c, _: _arange(c, configured, expr.span), expr.span)
+    return configured
 
 
 def apply_builtin(ctx: Ctx, function: Builtin, args: list[Given], expr: ast.Expr) -> Static:
@@ -174,7 +176,7 @@ def tensor_function(ctx: Ctx, function: Builtin, args: list[Given], expr: ast.Ex
             _count(plain, 1, name, span)
             return _one_hot(ctx, function, operand(0), span)
         case "arange":
-            return _arange(ctx, function, span)
+            raise fail("E0302", "`arange` takes its size in brackets", span, "write `arange[10]`")
         case "even" | "odd":
             _count(plain, 1, name, span)
             return _every_second(ctx, operand(0), 0 if name == "even" else 1, build.origin(span, "slots", name), span)

@@ -199,7 +199,20 @@ UNDECIDED = frozenset({"E0702", "E0301", "E0302", "E0303", "E0304", "E0305", "E0
 
 
 def build_op(world: World, op: OpRef, *, instance: Instance | None = None, training: bool = False) -> BuiltOp | None:
-    """Apply an op by itself. Config without a value: an int is an unknown, an op is opaque; for others the op cannot be checked: None."""
+    """Apply an op by itself, as `instance` if one is given, else as one that is forgotten afterwards.
+
+    Config without a value: an int is an unknown, an op is opaque; for others the op cannot be checked: None.
+    """
+    if instance is not None:
+        return _build_op(world, op, instance, training)
+    cells, world.cells = world.cells, {}
+    try:
+        return _build_op(world, op, None, training)
+    finally:
+        world.cells = cells
+
+
+def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool) -> BuiltOp | None:
     definition = op.definition
     stand_ins = False
     config = dict(op.config)
@@ -211,6 +224,8 @@ def build_op(world: World, op: OpRef, *, instance: Instance | None = None, train
             return None
         config[p.name.name] = value
         stand_ins = True
+    # an optional argument that is not given, too, may be what a body does not expect
+    stand_ins = stand_ins or any(isinstance(p.default, ast.NoneLit) for p in definition.params)
     graph = Graph(op.name, [], [], {}, False, definition.span)
     build = Build(world, graph, training=training)
     frame_of_module = Frame("module", op.module, op.module.root)

@@ -71,9 +71,22 @@ def _row(
                     raise fail("E0409", "two row variables in one row", span)
                 variable = _row_var(ctx, axis, kind, name, origin, local, new_names)
             case _:
-                dim = _axis(ctx, axis, kind, name, origin, evaluate, new_names)
-                (before if variable is None else after).append(dim)
+                dims = _listed(ctx, axis, origin) or [_axis(ctx, axis, kind, name, origin, evaluate, new_names)]
+                (before if variable is None else after).extend(dims)
     return Row((), None, tuple(before)) if variable is None else Row(tuple(before), variable, tuple(after))
+
+
+def _listed(ctx: Ctx, axis: ast.TypeAxis, origin: Origin) -> list[Dim]:
+    """A name of a list of sizes stands for so many axes."""
+    from ocannl_lang.build.expressions import lookup
+
+    if not isinstance(axis, ast.TypeAxisName):
+        return []
+    value = lookup(ctx, axis.name)
+    if not isinstance(value, (list, tuple)) or not value:
+        return []
+    at = Origin(axis.span, origin.frames, "declaration", axis.name)
+    return [with_basis(ctx, _sized(ctx, v, axis.span, axis.name, at), axis.basis, at) for v in value]
 
 
 def _row_var(

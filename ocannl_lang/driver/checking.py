@@ -151,14 +151,10 @@ def check_ops(checked: Checked, own: list[ModuleEnv]) -> set[str]:
         for value in list(env.bindings.values()):
             for instance in _instances(value):
                 if instance.op is not None and instance.op.key in left:
-                    built = build_op(world, instance.op, instance=_scratch(instance))
+                    built = build_op(world, instance.op)
                     if built is not None:
                         _check_op(checked, built, faulty)
     return faulty
-
-
-def _scratch(instance: Instance) -> Instance:
-    return Instance(instance.op, None, instance.base, instance.base)
 
 
 def _instances(value: Static) -> list[Instance]:
