@@ -22,6 +22,7 @@ from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import Target, host_target
 from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
 from ocannl_lang.loops.ir import Buffer, Program
+from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.resources import cache_dir
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
 from ocannl_lang.schedule.plain import plain_kernels
@@ -89,7 +90,7 @@ def compile_program(program: Program, *, threads: int = 1) -> CompiledProgram:
     for b in program.buffers():
         scalar_type(b.prec)
     target = host_target()
-    prepared = prepare(program)
+    prepared = optimise(prepare(program))
     lanes = target.vector_bytes // 4
     kernels = [k for a in prepared.assigns for k in plain_kernels(a, lanes)]
     copies = [(p, b, plain_kernels(copy(p, b), lanes)[0]) for p, b in prepared.stores]

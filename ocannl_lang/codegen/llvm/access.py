@@ -67,7 +67,7 @@ def load(ctx: Context, access: Access) -> Value:
 def _load_at(ctx: Context, buffer: Buffer, where: _Where, fill: float | int) -> Value:
     o, place, lanes = ctx.o, where.place, ctx.lanes
     p = ctx.address(buffer, place)
-    if where.scattered is not None or (where.lanewise is not None and place.step != 1):
+    if where.scattered is not None or (where.lanewise is not None and place.step not in (0, 1)):
         return _gather(ctx, buffer, p, where, fill)
     if place.step == 1:
         mask = where.lanewise

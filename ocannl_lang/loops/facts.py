@@ -1,0 +1,143 @@
+"""Facts about assignments that passes and schedules ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Dynamic, Expr, Program, Random, Var, accesses
+from ocannl_lang.loops.lower_expr import variables
+
+# What an operation costs beside an addition, roughly; the others cost 1.
+_COSTS = {
+    "div": 4, "sqrt": 5, "rsqrt": 8, "recip": 4, "mod": 10, "floordiv": 10, "pow": 60, "exp": 10, "exp2": 10, "log": 12, "log2": 12,
+    "tanh": 16, "sigmoid": 14, "silu": 15, "softplus": 24, "sin": 25, "cos": 25, "erf": 20, "gelu": 22, "gelu_tanh": 20,
+}  # fmt: skip
+_RANDOM_COST = 100
+
+
+def turns(loops: Iterable[Var]) -> int:
+    """How often the body of loops runs."""
+    return math.prod(v.size for v in loops)
+
+
+def covers(assign: Assign) -> bool:
+    """Whether the loops reach every position of the target, each by turns of its own: every axis is one variable of its size."""
+    if assign.target.guarded:
+        return False
+    seen: set[Var] = set()
+    for index, size in zip(assign.target.index, assign.target.buffer.shape, strict=True):
+        if not isinstance(index, Affine) or index.offset:
+            return False
+        if not index.terms:
+            if size != 1:
+                return False
+            continue
+        var, c = index.terms[0]
+        if len(index.terms) != 1 or c != 1 or var.size != size or var in seen:
+            return False
+        seen.add(var)
+    return True
+
+
+def target_vars(assign: Assign) -> list[Var]:
+    """The loops that decide the position of the target, in the order of its axes."""
+    found: dict[Var, None] = {}
+    for index in assign.target.index:
+        match index:
+            case Affine(terms=terms):
+                found.update((v, None) for v, _ in terms)
+            case Dynamic(value=value):
+                found.update(variables(value))
+    return [v for v in found if v in assign.loops]
+
+
+def pointwise(assign: Assign) -> bool:
+    """Whether every turn makes one position of a wholly written target."""
+    return covers(assign) and all(v in target_vars(assign) or v.size == 1 for v in assign.loops)
+
+
+def cost(expr: Expr) -> int:
+    """What one evaluation costs, in additions."""
+    total = 0
+    stack: list[Expr] = [expr]
+    while stack:
+        e = stack.pop()
+        match e:
+            case Apply(fn=fn, args=args):
+                total += _COSTS.get(fn, 1)
+                stack.extend(args)
+            case Random(counter=counter):
+                total += _RANDOM_COST
+                if counter is not None:
+                    stack.append(counter)
+            case Access(index=index):
+                for i in index:
+                    if isinstance(i, Dynamic):
+                        total += 4
+                        stack.append(i.value)
+            case _:
+                pass
+    return total
+
+
+def nodes(expr: Expr) -> int:
+    """How many operations and accesses an expression has."""
+    total = 0
+    stack: list[Expr] = [expr]
+    while stack:
+        e = stack.pop()
+        total += 1
+        match e:
+            case Apply(args=args):
+                stack.extend(args)
+            case Random(counter=counter) if counter is not None:
+                stack.append(counter)
+            case Access(index=index):
+                stack.extend(i.value for i in index if isinstance(i, Dynamic))
+            case _:
+                pass
+    return total
+
+
+def reads(assign: Assign) -> list[Access]:
+    """What an assignment reads, positions of its target included, without the target itself."""
+    found = accesses(assign.value)
+    for index in assign.target.index:
+        if isinstance(index, Dynamic):
+            found.extend(accesses(index.value))
+    return found
+
+
+def writers(program: Program) -> dict[Buffer, list[int]]:
+    """The numbers of the assignments that write each buffer."""
+    found: dict[Buffer, list[int]] = {}
+    for i, a in enumerate(program.assigns):
+        found.setdefault(a.target.buffer, []).append(i)
+    return found
+
+
+def kept(program: Program) -> set[Buffer]:
+    """Buffers whose content is asked for from outside."""
+    return {*program.outputs, *(b for _, b in program.stores)}
+
+
+def strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Distances between neighbours along each axis, in elements."""
+    result = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        result[i] = result[i + 1] * shape[i + 1]
+    return tuple(result)
+
+
+def stride(access: Access, var: Var) -> int | None:
+    """How far apart neighbouring turns of `var` are, in elements; None where data decides."""
+    total = 0
+    for index, step in zip(access.index, strides(access.buffer.shape), strict=True):
+        match index:
+            case Affine(terms=terms):
+                total += step * sum(c for v, c in terms if v is var)
+            case Dynamic(value=value):
+                if var in variables(value):
+                    return None
+    return total
