@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ocannl_lang.diagnostics.model import Diagnostic, Edit, Fix, Label
 from ocannl_lang.shapes.reasons import (
@@ -78,55 +79,81 @@ def report(
 
 def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
     """E0401, E0404: two known sizes that must agree do not."""
+    side_a, side_b = sides(constraint)
+    label = _label(constraint, a)
+    if not label:
+        label = _label(constraint, b)
+        if label:  # what the label stands for was there first
+            a, b, side_a, side_b = b, a, side_b, side_a
     ka, kb = known(st, a), known(st, b)
     assert ka is not None and kb is not None
-    side_a, side_b = sides(constraint)
-    label = best_name(st, a) or best_name(st, b)
     first, second = _teller(st, constraint, a, side_a), _teller(st, constraint, b, side_b)
-    same_size = ka.value == kb.value
     text_a, text_b = dim_text(st, a), dim_text(st, b)
     name_a, name_b = quoted(first.side.tensor), quoted(second.side.tensor)
-    if same_size and not ka.stretches and not kb.stretches:
+    named = bool(name_a and name_b and name_a != name_b)
+    if ka.value == kb.value and not ka.stretches and not kb.stretches:
         code, what = "E0404", f"units differ: `{ka.basis}` and `{kb.basis}`"
+        what = f"{what} for {label}" if label else what
     elif label:
-        code, what = "E0401", f"{label} has two sizes: {text_a} and {text_b}"
+        code = "E0401"
+        what = (
+            f"{label} is {text_a} in {name_a}, but {text_b} in {name_b}"
+            if named
+            else f"{label} has two sizes: {text_a} and {text_b}"
+        )
     else:
-        code, what = "E0401", f"sizes differ: {text_a} and {text_b}"
-    if label and not label.startswith("label"):
-        label = ""
-    who = [
-        f"{text} in {name}" if label else f"{_axis_text(st, told, constraint)} of {name} is {text}"
-        for told, name, text in ((first, name_a, text_a), (second, name_b, text_b))
-        if name
-    ]
-    if label and len(who) == 2 and code == "E0401":
-        what, who = f"{label} is {who[0]}, but {who[1]}", []
-    elif label and code == "E0404":
-        what = f"{what}, for {label}"
-    places = [*_places(st, first, text_a), *_places(st, second, text_b)]
+        code = "E0401"
+        what = (
+            f"sizes differ: {text_a} in {name_a}, {text_b} in {name_b}"
+            if named
+            else f"sizes differ: {text_a} and {text_b}"
+        )
+    axis_a, axis_b = _axis_text(st, first), _axis_text(st, second)
+    notes: tuple[str, ...] = ()
+    if (axis_a or axis_b) and named:
+        notes = (
+            f"{axis_a or first.side.row + ' size'} of {name_a} meets {axis_b or second.side.row + ' size'} of {name_b}",
+        )
     symbol = constraint.origin.symbol
     short = f"{text_a} and {text_b} do not agree" + (f" in `{symbol}`" if symbol and len(symbol) < 12 else "")
-    notes = (", ".join(who),) if who else ()
     helps: tuple[str, ...] = ()
     if code == "E0401" and 1 in (ka.value, kb.value):
         helps = ("a written size of 1 does not stretch; leave the axis out to broadcast",)
-    report(st, code, constraint.origin, what, short, places, notes, helps)
+    report(
+        st,
+        code,
+        constraint.origin,
+        what,
+        short,
+        [*_places(st, first, text_a, constraint.origin), *_places(st, second, text_b, constraint.origin)],
+        notes,
+        helps,
+    )
 
 
+def _label(constraint: Constraint, dim: Dim) -> str:
+    """The name of a label of the notation that `constraint` belongs to, or of a `dim` that is named there."""
+    name = best_name(dim)
+    if not isinstance(dim, DimVar) or not name.startswith("label"):
+        return name
+    here, there = dim.origin.span, constraint.origin.span
+    return name if here.source is there.source and there.start <= here.start and here.end <= there.end else ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Told:
-    """The side that tells of a size: its tensor, the size there, and the chain from there on."""
+    """The side that tells of a size: its tensor, the size there, where it stands, and the chain from there on."""
 
-    __slots__ = ("dim", "side", "steps")
-
-    def __init__(self, dim: Dim, side: Side, steps: list[Step]) -> None:
-        self.dim = dim
-        self.side = side
-        self.steps = steps
+    dim: Dim
+    side: Side
+    where: Constraint
+    steps: list[Step]
 
 
 def _teller(st: State, constraint: Constraint, dim: Dim, side: Side) -> _Told:
     """Go past the result of the operation itself (and its labels) to the operand that gave it the size."""
     steps = chain(st, dim)
+    where = constraint
     while steps:
         step = steps[0]
         same = (
@@ -139,34 +166,32 @@ def _teller(st: State, constraint: Constraint, dim: Dim, side: Side) -> _Told:
             or isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast))
         ):
             break
-        dim, side = step.far, step.far_side
+        dim, side, where = step.far, step.far_side, step.constraint
         steps = steps[1:]
-    return _Told(dim, side, steps)
+    return _Told(dim, side, where, steps)
 
 
-def _places(st: State, told: _Told, text: str) -> list[Label]:
+def _places(st: State, told: _Told, text: str, at: Origin) -> list[Label]:
     if told.steps:
-        return labels(st, told.steps, text)
-    if isinstance(told.dim, Size) and (told.dim.why or told.side.span):
-        assert told.dim.why is not None or told.side.span is not None
-        return [size_label(st, told.dim, told.side, told.side.span)]
+        return labels(st, told.steps, text, at)
+    if isinstance(told.dim, Size) and told.dim.why is not None:
+        return [size_label(st, told.dim, told.side, told.dim.why.span)]
     if told.side.span is not None:
         name = quoted(told.side.tensor)
         return [Label(told.side.span, f"{name} has {row_word(told.side.row)}size {text}" if name else f"size {text}")]
     return []
 
 
-def _axis_text(st: State, told: _Told, constraint: Constraint) -> str:
-    """`output axis 2`, or `the output size` of a row with one axis."""
+def _axis_text(st: State, told: _Told) -> str:
+    """`output axis 2`, or nothing for a row with one axis."""
     rows: list[Row] = []
-    for step_constraint in (constraint, *(s.constraint for s in told.steps[:1])):
-        match step_constraint:
-            case RowEq(a=a, b=b):
-                rows += [a, b]
-            case RowLe(sub=sub, sup=sup):
-                rows += [sub, sup]
-            case _:
-                pass
+    match told.where:
+        case RowEq(a=a, b=b):
+            rows = [a, b]
+        case RowLe(sub=sub, sup=sup):
+            rows = [sub, sup]
+        case _:
+            pass
     for row in rows:
         lead, var, trail = open_row(st, row)
         axes = lead + trail
@@ -174,7 +199,7 @@ def _axis_text(st: State, told: _Told, constraint: Constraint) -> str:
             if _same(st, axis, told.dim) and len(axes) > 1:
                 place = f"axis {i + 1}" if not var or i < len(lead) else f"axis {i - len(axes)}"
                 return f"{told.side.row} {place}"
-    return f"the {told.side.row} size"
+    return ""
 
 
 def _same(st: State, a: Dim, b: Dim) -> bool:
@@ -196,7 +221,7 @@ def stretched(st: State, node: DimNode, why: Stretch) -> None:
     told = _teller(st, constraint, node.var, sides(constraint)[1])
     report(
         st, "E0401", constraint.origin, f"sizes differ: 1 and {text}", f"this is 1 here, but must be {text}",
-        _places(st, told, text), notes=_disagreement(st, why),
+        _places(st, told, text, constraint.origin), notes=_disagreement(st, why),
     )  # fmt: skip
 
 
@@ -221,7 +246,7 @@ def conflict(st: State, name: str, where: Span, first: Ask, second: Ask) -> None
         side = sides(ask.constraint)[0]
         places.append(Label(ask.constraint.origin.outer, f"size {text} is asked for here"))
         told = _teller(st, ask.constraint, ask.dim, side)
-        places += _places(st, told, text)
+        places += _places(st, told, text, second.constraint.origin)
     places.append(Label(where, f"`{name}` is declared here"))
     report(
         st, code, second.constraint.origin, f"`{name}` would need two sizes: {text_a} and {text_b}",
@@ -261,7 +286,7 @@ def ranks(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> None:
         else text_b
     )
     places = [
-        Label(side.span, f"{text}: {row_text(st, row)}")
+        Label(side.span, f"{text}: {row_text(st, row)}" if row[0] or row[2] else text)
         for side, text, row in ((side_a, text_a, a), (side_b, text_b, b))
         if side.span is not None
     ]
@@ -314,7 +339,7 @@ def row_text(st: State, row: Open) -> str:
 def _axis_name(st: State, dim: Dim) -> str:
     if known(st, dim) is not None:
         return dim_text(st, dim)
-    name = best_name(st, dim)
+    name = best_name(dim)
     return name.removeprefix("label ").strip("`") if name else "_"
 
 
@@ -370,7 +395,7 @@ def _no_contraction(st: State, constraint: Constraint, a: Open, b: Open) -> None
         helps = ("`*.` multiplies position by position",)
         fix = _pointwise_fix(constraint.origin.span)
     places = [
-        Label(side.span, f"{text}: {row_text(st, row)}")
+        Label(side.span, f"{text}: {row_text(st, row)}" if row[0] or row[2] else text)
         for side, text, row in ((side_a, text_a, a), (side_b, text_b, b))
         if side.span is not None
     ]

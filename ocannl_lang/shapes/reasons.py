@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from ocannl_lang.diagnostics.model import Label
 from ocannl_lang.shapes.sizes import size_text
-from ocannl_lang.shapes.state import State, known, node_of, sides
+from ocannl_lang.shapes.state import State, known, sides
 from ocannl_lang.shapes.terms import (
     AtLeast,
     Concat,
     Constraint,
     Dim,
     DimVar,
+    Origin,
     RowKind,
     Side,
     Size,
@@ -22,6 +23,7 @@ from ocannl_lang.shapes.terms import (
     Unknown,
     Window,
 )
+from ocannl_lang.source import Span
 
 MAX_SEARCH = 5000
 
@@ -86,12 +88,13 @@ def _neighbours(st: State) -> dict[int, list[Step]]:
     return index
 
 
-def labels(st: State, steps: list[Step], size: str) -> list[Label]:
-    """The chain as labelled places, what fixed the size first."""
+def labels(st: State, steps: list[Step], size: str, at: Origin | None = None) -> list[Label]:
+    """The chain as labelled places, what fixed the size first. `at` is what is being explained."""
     if not steps:
         return []
     last = steps[-1]
-    out = [_source(st, last, size)]
+    out = _before(st, last)
+    out.append(_source(st, last, size, at))
     for step in reversed(steps[:-1]):
         name = quoted(step.near_side.tensor)
         if name:
@@ -99,26 +102,34 @@ def labels(st: State, steps: list[Step], size: str) -> list[Label]:
     return out
 
 
-def _source(st: State, step: Step, size: str) -> Label:
+def _before(st: State, step: Step) -> list[Label]:
+    """Where the size comes from that arithmetic started with."""
+    if not isinstance(step.constraint, (Window, Strided, Concat, SizeIs)):
+        return []
+    if isinstance(step.far, Size):
+        return [size_label(st, step.far, step.far_side, step.constraint.origin.span)] if step.far.why else []
+    steps = chain(st, step.far)
+    if not steps or isinstance(steps[-1].constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
+        return []
+    return [_source(st, steps[-1], dim_text(st, step.far))]
+
+
+def _source(st: State, step: Step, size: str, at: Origin | None = None) -> Label:
     origin = step.constraint.origin
     if isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
-        return Label(
-            origin.span, f"{quoted(step.near_side.tensor) or 'the axis'} has {arithmetic_text(st, step.constraint)}"
-        )
+        # the same op applied twice gives two sizes: show the applications
+        elsewhere = at is not None and origin.frames[:1] != at.frames[:1]
+        name = quoted(step.near_side.tensor) or "the axis"
+        return Label(origin.outer if elsewhere else origin.span, f"{name} has {arithmetic_text(st, step.constraint)}")
     assert isinstance(step.far, (Size, DimVar))
     if isinstance(step.far, DimVar):
         return Label(origin.span, f"size {size} from here")
     return size_label(st, step.far, step.far_side, origin.span)
 
 
-def size_label(st: State, size: Size, side: Side, otherwise: object) -> Label:
+def size_label(st: State, size: Size, side: Side, otherwise: Span) -> Label:
     """Where a written size stands."""
-    from ocannl_lang.source import Span
-
-    place = size.why.span if size.why else side.span
-    if place is None:
-        assert isinstance(otherwise, Span)
-        place = otherwise
+    place = size.why.span if size.why else side.span or otherwise
     name = quoted(side.tensor)
     text = dim_text(st, size)
     return Label(place, f"{name} has {row_word(side.row)}size {text}" if name else f"size {text} from here")
@@ -174,12 +185,8 @@ def row_word(row: RowKind) -> str:
     return f"{row} "
 
 
-def best_name(st: State, dim: Dim) -> str:
+def best_name(dim: Dim) -> str:
     """What a variable is called by the user: "label `k`", or nothing."""
     if isinstance(dim, DimVar) and (dim.purpose.startswith("label ") or dim.purpose.startswith("`")):
         return dim.purpose
     return ""
-
-
-def is_class_bad(st: State, dim: Dim) -> bool:
-    return isinstance(dim, DimVar) and node_of(st, dim).bad
