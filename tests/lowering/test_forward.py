@@ -229,7 +229,10 @@ def test_convolution(stride: int, dilation: int, padded: bool, kernel: int) -> N
     d = Dims(b=2, oh=oh, ow=ow, kh=kernel, kw=kernel, ic=3, oc=2)
     x, k = tensor("x", (h, w, 3), batch=(2,)), tensor("k", (2,), (kernel, kernel, 3))
     a, c = draw(2, h, w, 3), draw(2, kernel, kernel, 3)
-    axes = {"wh": d.window("oh", "kh", stride, dilation, padded), "ww": d.window("ow", "kw", stride, dilation, padded)}
+    axes: dict[str, Any] = {
+        "wh": d.window("oh", "kh", stride, dilation, padded),
+        "ww": d.window("ow", "kw", stride, dilation, padded),
+    }
     y = reduce(
         d, "add", "b | wh ww ic ; kh kw ic -> oc => b | oh ow oc", x, k, to=shape((oh, ow, 2), batch=(2,)), **axes
     )
