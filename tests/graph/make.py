@@ -17,6 +17,7 @@ from ocannl_lang.graph.dtypes import dtype
 from ocannl_lang.graph.precision import infer_precisions
 from ocannl_lang.loops.ir import Program
 from ocannl_lang.loops.lower import lower
+from ocannl_lang.loops.verify import verify
 from ocannl_lang.shapes.terms import DimVar, Origin, Row, RowVar, Shape, Size, SizeOp
 from ocannl_lang.source import Source, Span
 
@@ -191,7 +192,9 @@ def lowered(
     collector = Collector()
     precisions = infer_precisions(built, collector)
     assert not collector.diagnostics, collector.diagnostics
-    return lower(built, dims or Dims(), precisions)
+    program = lower(built, dims or Dims(), precisions)
+    verify(program)
+    return program
 
 
 def run(
