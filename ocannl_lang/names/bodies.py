@@ -130,7 +130,7 @@ class _Walker:
             case ast.Rebind(targets=targets, value=value):
                 self.expression(value)
                 for target in targets:
-                    self._target(target)
+                    self._target(target, s, alone=len(targets) == 1)
             case ast.Assign():
                 self._assign(s)
             case ast.ExprStmt(value=value):
@@ -175,8 +175,12 @@ class _Walker:
         self.scope.names.join((parameter, binding))
         self.scope.env[ident.name] = parameter if kind == "let" else binding
 
-    def _target(self, target: ast.Expr) -> None:
+    def _target(self, target: ast.Expr, s: ast.Rebind, *, alone: bool) -> None:
+        """A target of `=`. `a, b = f(x)` may introduce names."""
         if isinstance(target, ast.Name):
+            if not alone and target.name not in self.scope.env:
+                self.scope.bind_name(target, s)
+                return
             self.scope.names.writes.add(target)
             self.scope.use(target, target.name, target.span, "target")
         else:
@@ -356,28 +360,12 @@ class _Walker:
             self.scope.use(e.base, e.base.name, e.base.span, "member")
         else:
             self.expression(e.base)
-        path = self._module(e.base)
-        if path is None or (*path, e.name.name) in self.shared.modules:
+        base = self.scope.names.uses.get(e.base)
+        if base is None or base.kind != "module":
             return
-        found = self.shared.modules.get(path)
-        if found is None:
-            return
-        member = member_binding(self.shared, path, e.name)
+        member = member_binding(self.shared, base.module, e.name)
         if member is not None:
             self.scope.names.use(e.name, e.name.span, member)
-
-    def _module(self, e: ast.Expr) -> tuple[str, ...] | None:
-        """The path of the module that an expression names."""
-        match e:
-            case ast.Name():
-                found = self.scope.names.uses.get(e)
-                return found.module if found is not None and found.kind == "module" else None
-            case ast.Attr(base=base, name=name):
-                outer = self._module(base)
-                path = (*outer, name.name) if outer is not None else None
-                return path if path in self.shared.modules else None
-            case _:
-                return None
 
     # ------------------------------------------------------------ types
 
@@ -430,10 +418,7 @@ class _Walker:
         if found is not None and found.kind == "row":
             self.scope.names.use(axis, row_name_span(axis), found)
         elif introduce and found is None:
-            ident = ast.Ident(row_name_span(axis), name)
-            binding = self.scope.bind(ident, "row", axis)
-            if binding is not None:
-                self.scope.names.use(axis, ident.span, binding)
+            self.scope.bind_row(axis, row_name_span(axis))
 
     def _basis(self, basis: ast.Ident | None) -> None:
         if basis is None or basis.name == "default":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Edit, Fix
 from ocannl_lang.names import calls, operators
@@ -37,6 +38,8 @@ from ocannl_lang.names.types import (
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
+_IN_COMPUTATIONS = ("update", "evaluate", "zero_grads", "backprop")
+
 
 @dataclass(slots=True)
 class TypesOfModule:
@@ -48,12 +51,19 @@ class TypesOfModule:
     open: set[Binding] = field(default_factory=set[Binding])
 
 
-class Typer:
-    """Types the expressions of one definition. `building`: tensor values are not known where they stand."""
+BodyKind = Literal["module", "op", "cd", "routine", "fn", "main", "test", "extern", "data"]
 
-    def __init__(self, shared: TypesOfModule, *, building: bool) -> None:
+
+class Typer:
+    """Types the expressions of one definition of the given kind.
+
+    `building`: the body only runs while something is built, so tensor values are not known in it.
+    """
+
+    def __init__(self, shared: TypesOfModule, kind: BodyKind) -> None:
         self.shared = shared
-        self.building = building
+        self.kind: BodyKind = kind
+        self.building = kind in ("op", "cd", "routine")
         self.types: dict[Binding, Type] = shared.types
         self.rebound: set[Binding] = set()
 
@@ -109,6 +119,9 @@ class Typer:
             case ast.Comprehension():
                 return self._comprehension(e)
             case ast.ParamExpr(type=declared, init=init):
+                if self.kind in ("fn", "main", "test", "module"):
+                    helps = ("parameters belong to ops and routines",)
+                    self.report(Diagnostic("E0501", "a parameter cannot stand here", e.span, helps=helps))
                 if declared is not None:
                     self.written(declared)
                 if init is not None:
@@ -154,9 +167,12 @@ class Typer:
                 return item
             case TupleOf(items=items):
                 return join(items) if items else UNKNOWN
-            case Tensor() if not self.building:
+            case Tensor():
+                if self.building:
+                    message = f"a loop is carried out while the program is built, and this is {words(t)}"
+                    self.report(Diagnostic("E0303", message, e.span, "known only when the program runs"))
                 return TENSOR
-            case Unknown() | Tensor() | DictOf():
+            case Unknown() | DictOf():
                 return UNKNOWN
             case _ if t == STR:
                 return STR
@@ -236,7 +252,7 @@ class Typer:
         if b in self.shared.open or len(let.names) != 1:
             return UNKNOWN
         self.shared.open.add(b)
-        typer = Typer(self.shared, building=False)
+        typer = Typer(self.shared, "module")
         t = typer.bound(typer.of(let.value)) if let.type is None else declared_type(let.type)
         self.shared.open.discard(b)
         self.shared.types[b] = t
@@ -321,6 +337,9 @@ class Typer:
                 if builtin.strict and not _spread(given):
                     signature = calls.builtin_signature(builtin)
                     calls.check_arguments(signature, given, e.span, collector, building=self.building, complete=True)
+                if builtin.name in _IN_COMPUTATIONS and self.kind not in ("routine", "cd", "fn"):
+                    message = f"`{builtin.name}` belongs in a routine or a cd"
+                    self.report(Diagnostic("E0501", message, place))
                 if builtin.kind in ("pointwise", "reducer", "tensor function"):
                     for g in given:
                         if g.arg.name is not None:

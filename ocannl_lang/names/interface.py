@@ -110,7 +110,7 @@ def introduced(item: ast.Definition) -> Iterator[tuple[ast.Ident, ExportKind]]:
                 if name.name != "_":
                     yield name, "let"
         case ast.Import():
-            yield item.alias or item.path[0], "import"
+            yield item.alias or item.path[-1], "import"
         case ast.FromImport():
             for part in item.items:
                 yield part.alias or part.name, "import"

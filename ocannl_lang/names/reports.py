@@ -38,6 +38,12 @@ def unknown(
     """E0201, with the nearest known name or the import that brings it."""
     title = f"unknown {_CALLED.get(wanted, 'name')} `{name}`"
     known = list(candidates)
+    for item in module.items if wanted == "member" else ():
+        if isinstance(item, ast.Import) and item.alias is None and name == item.path[0].name:
+            used = item.path[-1].name
+            help_text = f"`{item.span.text}` is used as `{used}`"
+            labels = (Label(item.span, f"gives `{used}`"),)
+            return Diagnostic("E0201", title, span, "not defined here", labels, helps=(help_text,))
     if wanted in ("value", "call", "member", "target"):
         if wanted == "member" and name in STANDARD_MODULES and imports.member((name,)) is not None:
             fix = Fix(f"import `{name}`", (_insert_line(module, f"import {name}"),))

@@ -79,18 +79,11 @@ def _bind(ident: ast.Ident, binding: Binding, shared: ModuleScope) -> None:
 
 
 def _import(item: ast.Import, shared: ModuleScope) -> None:
+    """`import a.b` is used as `b`."""
     path = tuple(part.name for part in item.path)
     _load(path, item.path, shared)
-    ident = item.alias or item.path[0]
-    if item.alias is None:
-        for end in range(1, len(path)):
-            shared.modules.setdefault(path[:end], None)
-        known = shared.names.top.get(ident.name)
-        if known is not None and known.kind == "module" and known.module == path[:1]:
-            shared.names.use(ident, ident.span, known)
-            return
-    target = path if item.alias is not None else path[:1]
-    binding = Binding(ident.name, "module", ident.span, item, module=target)
+    ident = item.alias or item.path[-1]
+    binding = Binding(ident.name, "module", ident.span, item, module=path)
     if shared.modules[path] is None:
         shared.doubtful.add(binding)
     _bind(ident, binding, shared)
@@ -107,19 +100,9 @@ def _load(path: tuple[str, ...], idents: tuple[ast.Ident, ...], shared: ModuleSc
 
 def _from_import(item: ast.FromImport, shared: ModuleScope) -> None:
     path = tuple(part.name for part in item.path)
-    package = shared.imports.member(path) is None and any(
-        shared.imports.member((*path, i.name.name)) is not None for i in item.items
-    )
-    if not package:
-        _load(path, item.path, shared)
+    _load(path, item.path, shared)
     for part in item.items:
         ident = part.alias or part.name
-        inner = shared.imports.member((*path, part.name.name))
-        if inner is not None and not _has(path, part.name.name, shared):
-            inner_path = (*path, part.name.name)
-            shared.modules[inner_path] = inner
-            _bind(ident, Binding(ident.name, "module", ident.span, item, module=inner_path), shared)
-            continue
         member = member_binding(shared, path, part.name)
         export = member.export if member is not None else None
         kind: BindingKind = "basis" if export is not None and export.kind == "basis" else "import"
@@ -129,11 +112,6 @@ def _from_import(item: ast.FromImport, shared: ModuleScope) -> None:
         _bind(ident, binding, shared)
         if part.alias is not None and member is not None:
             shared.names.use(part.name, part.name.span, member)
-
-
-def _has(path: tuple[str, ...], name: str, shared: ModuleScope) -> bool:
-    found = shared.modules.get(path)
-    return found is not None and name in found.exports
 
 
 def _resolve_named_arguments(shared: ModuleScope) -> None:

@@ -90,6 +90,15 @@ class BodyScope:
         self._add(binding, ident)
         return binding
 
+    def bind_name(self, node: ast.Name, statement: ast.Rebind) -> None:
+        """A name that `a, b = f(x)` introduces."""
+        if node.name != "_":
+            self._add(Binding(node.name, "let", node.span, statement, self.extent, self.owner), node)
+
+    def bind_row(self, node: ast.TypeAxisRowVar, span: Span) -> None:
+        """A row that a signature introduces."""
+        self._add(Binding(node.name, "row", span, node, self.extent, self.owner), node)
+
     def bind_parameter(self, node: ast.ParamExpr) -> None:
         """`{w}`: seen in the rest of the body, whatever block it stands in."""
         name = node.name.name

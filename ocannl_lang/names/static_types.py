@@ -33,7 +33,7 @@ from ocannl_lang.syntax import ast
 
 
 def check_types(module: ast.Module, names: Names, collector: Collector) -> None:
-    """Report E0301, E0302, E0303, E0306 and misplaced statements of a module whose names are resolved.
+    """Report E0301, E0302, E0303, E0306, E0501 for what is no `var`, and misplaced statements of a module whose names are resolved.
 
     Never raises, whatever the text.
     """
@@ -57,28 +57,28 @@ def _guarded(item: ast.Definition, types: TypesOfModule) -> None:
 def _definition(item: ast.Definition, types: TypesOfModule) -> None:
     match item:
         case ast.Let():
-            checker = _Checker(Typer(types, building=False), item)
-            checker.bind_let(item)
+            _Checker(Typer(types, "module"), item).bind_let(item)
         case ast.OpDef() | ast.CdDef() | ast.RoutineDef():
-            checker = _Checker(Typer(types, building=True), item)
+            kind = "op" if isinstance(item, ast.OpDef) else "cd" if isinstance(item, ast.CdDef) else "routine"
+            checker = _Checker(Typer(types, kind), item)
             for param in item.config:
                 checker.parameter(param, config=True)
             for param in item.params:
                 checker.parameter(param, config=False)
             checker.body(item.body)
         case ast.FnDef() | ast.MainDef():
-            checker = _Checker(Typer(types, building=False), item)
+            checker = _Checker(Typer(types, "fn" if isinstance(item, ast.FnDef) else "main"), item)
             for param in item.params:
                 checker.parameter(param, config=True)
             checker.body(item.body)
         case ast.TestDef():
-            _Checker(Typer(types, building=False), item).body(item.body)
+            _Checker(Typer(types, "test"), item).body(item.body)
         case ast.ExternDef():
-            checker = _Checker(Typer(types, building=False), item)
+            checker = _Checker(Typer(types, "extern"), item)
             for param in item.params:
                 checker.parameter(param, config=True)
         case ast.DataDef():
-            checker = _Checker(Typer(types, building=False), item)
+            checker = _Checker(Typer(types, "data"), item)
             checker.typer.written(item.type)
             checker.typer.of(item.value)
         case ast.Import() | ast.FromImport() | ast.BasisDef() | ast.ErrorStmt():
@@ -136,6 +136,8 @@ class _Checker:
                     if value is not None:
                         self.typer.int_needed(value, f"the size of `{ident.name}`")
             case ast.StateDecl(type=declared, init=init):
+                if self.typer.kind not in ("op", "cd", "routine"):
+                    self.report(Diagnostic("E0501", "a state belongs to an op, a cd or a routine", s.span))
                 if declared is not None:
                     self.typer.written(declared)
                 if init is not None:
@@ -245,13 +247,13 @@ class _Checker:
                 self.typer.of(target)
                 continue
             binding = self.names.definition(target)
-            if binding is not None and binding.kind != "var":
+            if binding is not None and binding.kind != "var" and len(s.targets) == 1:
                 self._not_a_var(target, binding)
 
     def _not_a_var(self, target: ast.Name, binding: Binding) -> None:
         name = target.name
-        labels = () if binding.span is None else (Label(binding.span, f"`{name}` is bound here, for good"),)
-        message = f"`{name}` cannot be bound anew: only a `var` can"
+        labels = () if binding.span is None else (Label(binding.span, "bound here"),)
+        message = f"`{name}` is bound for good"
         match binding.node:
             case ast.Let(names=(_,)) if binding.kind == "let" and binding.span is not None:
                 let = binding.node.span
@@ -264,7 +266,8 @@ class _Checker:
             case _:
                 fix = None
                 helps = (f"take another name: `var y = {name}`",)
-        self.report(Diagnostic("E0301", message, target.span, "bound anew here", labels, helps=helps, fix=fix))
+        label = "only a `var` can be bound anew"
+        self.report(Diagnostic("E0501", message, target.span, label, labels, helps=helps, fix=fix))
 
     def _assign(self, s: ast.Assign) -> None:
         value = self.typer.of(s.value)
@@ -276,8 +279,8 @@ class _Checker:
         if s.op.startswith(":") and (value == STR or is_callable(value)):
             message = f"a tensor cannot be set to {words(value)}"
             self.report(Diagnostic("E0301", message, s.value.span, words(value)))
-        if binding is None or binding.kind not in ("let", "loop", "config") or s.op.startswith(":"):
-            return
+        if self.typer.building or binding is None or binding.kind not in ("let", "loop", "config"):
+            return  # what is no target in a computation is said where it is built
         if isinstance(s.target, ast.Name) and (is_number(target) or target == STR):
             self._not_a_var(s.target, binding)
 

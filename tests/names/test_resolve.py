@@ -123,6 +123,7 @@ def test_names_that_failed_to_parse_are_not_called_unknown() -> None:
         "op f(x):\n    state count: f32 = 0.\n    count += 1.\n    return x + count\n",
         "basis heads\nop f[heads: int](x: [3:heads]) = x *. heads\n",
         "op f(x: [3:default]) = x\n",
+        "main():\n    a, b = (1, 2)\n    a, c = (b, a)\n    print(a, c)\n",
         "main():\n    for a, b in zip([1], [2]): print(a, b)\n    let _, c = (1, 2)\n    print(c)\n",
     ],
 )
@@ -194,9 +195,10 @@ OTHERS = FixedInterfaces(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("import models.gpt\nop f(x) = models.gpt.block(x)\n", []),
+        ("import models.gpt\nop f(x) = gpt.block(x)\n", []),
+        ("import models.gpt\nop f(x) = gpt.block(models.gpt.block(x))\n", [("E0201", 2)]),
         ("import models.gpt as gpt\nop f(x) = gpt.block(x)\n", []),
-        ("from models import gpt\nop f(x) = gpt.block(x)\n", []),
+        ("from models import gpt\nop f(x) = gpt.block(x)\n", [("E0204", 1)]),
         ("from models.gpt import width\nop f(x) = {w: [width -> width]} * x\n", []),
         ("from models.gpt import tokens\nop f(x: [3:tokens]) = x\n", []),
         ("from broken import g\nop f(x) = g(x)\n", []),

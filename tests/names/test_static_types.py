@@ -48,9 +48,6 @@ def _faulty(text: str) -> list[tuple[str, int]]:
         'let a: list[int] = ["b"]',
         "let a: op = 3",
         'let a: f32[3] = "b"',
-        "let a = 3; a = 4",
-        "let a = 3; a += 4",
-        "for i in 0..3: i = 4",
         "expect 3",
         "dim d = 1.5",
     ],
@@ -159,6 +156,17 @@ def test_right_in_an_op(body: str) -> None:
     assert [d.render() for d in check(f"{LIN}{others}op g(x) = {body}\n")] == []
 
 
+@pytest.mark.parametrize("body", ["let a = 3; a = 4", "let a = 3; a += 4", "for i in 0..3: i = 4", "n = 3"])
+def test_only_a_var_is_bound_anew(body: str) -> None:
+    text = "main(n: int = 1):\n" + "".join(f"    {part}\n" for part in body.split("; "))
+    diagnostics = [d for d in check(text) if d.severity == "error"]
+    assert [d.code for d in diagnostics] == ["E0501"]
+
+
+def test_a_loop_over_a_tensor_is_not_static() -> None:
+    assert _faulty("op f(x):\n    for row in x: print(row)\n    return x\n") == [("E0303", 2)]
+
+
 def test_a_condition_on_an_index_is_not_static() -> None:
     assert _faulty("routine f(x: f32[5 | 3], i: index[5]):\n    if i == 0: return x\n    return x[i]\n") == [
         ("E0303", 2)
@@ -188,6 +196,12 @@ def test_misplaced_statements() -> None:
     assert _faulty("op f(x):\n    for i in 0..3: break\n    return x\n") == []
     assert _faulty("cd f(x):\n    forward: x := 1.\n") == [("E0102", 2)]
     assert _faulty("op f(x):\n    forward: return x\n") == [("E0102", 2)]
+
+
+@pytest.mark.parametrize("body", ["let a = {w}; print(a)", "state a: f32; print(a)", 'update(read_array("a.npy"))'])
+def test_computations_do_not_stand_in_host_code(body: str) -> None:
+    text = "main():\n" + "".join(f"    {part}\n" for part in body.split("; "))
+    assert _faulty(text) == [("E0501", 2)]
 
 
 def test_unknown_members() -> None:
