@@ -12,7 +12,8 @@ import difflib
 import inspect
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -99,7 +100,7 @@ class OcnShapeError(OcnError, ValueError):
 def error_of(diagnostics: Sequence[Diagnostic]) -> OcnError:
     """The exception for these diagnostics."""
     first = next((d.code for d in diagnostics if d.severity == "error"), "")
-    about_shapes = first.startswith(("E04", "E07")) or first in ("E0802", "E0803")
+    about_shapes = first.startswith("E04") or first in ("E0701", "E0702", "E0802", "E0803")
     return (OcnShapeError if about_shapes else OcnError)(diagnostics)
 
 
@@ -173,32 +174,36 @@ class Routine:
         self._compiled = compiled
         self._lock = lock
         self._names = [name for name, _, _ in compiled.inputs]
-        self._dtypes: list[np.dtype[Any]] | None = None
+        self._dtypes: list[np.dtype[Any]] = []
+        self._faults = _faults()
         self.__name__ = compiled.name
         self.__qualname__ = compiled.name
         self.__doc__ = compiled.doc
         self.__signature__ = _signature(compiled)
 
     def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
-        """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses what is not
-        read in place.
+        """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy
+        arguments.
         """
         if named or len(args) != len(self._names):
             args = self._in_order(args, named)
-        if copy not in ("if_needed", "never"):
-            raise ValueError(f'copy is "if_needed" or "never", not {copy!r}')
-        with self._lock, _errors(self._program):
-            dtypes = self._dtypes
-            if dtypes is None:
-                dtypes = self._dtypes = self._compiled.input_dtypes()
-            arrays = [self._argument(i, a, dtypes[i], copy != "never") for i, a in enumerate(args)]
+        try:
+            dtypes = self._dtypes or self._input_dtypes()
+            # The common case first: arrays that fit as they are cost no call.
+            arrays = [
+                a if type(a) is np.ndarray and a.dtype is d and a.flags.c_contiguous and a.flags.aligned
+                else self._argument(i, a, d, copy)
+                for i, (a, d) in enumerate(zip(args, dtypes))
+            ]  # fmt: skip
             if out is not None:
                 return self._into(out, arrays)
-            results = self._compiled.call(arrays)
-        values = [_value(r) for r in results]
-        if self._compiled.tuple_result:
-            return tuple(values)
-        return values[0] if values else None
+            with self._lock:
+                results = self._compiled.call(arrays)
+        except self._faults as error:
+            raise error_from(error, self._program) from None
+        if not self._compiled.tuple_result:
+            return _value(results[0]) if results else None
+        return tuple(map(_value, results))
 
     def __repr__(self) -> str:
         return f"<Ocn routine {self.__name__}{self.__signature__}>"
@@ -215,12 +220,20 @@ class Routine:
         """The text of the routine."""
         return self._compiled.span.text
 
-    def _argument(self, position: int, value: Any, dtype: np.dtype[Any], copy: bool) -> Array:
+    def _input_dtypes(self) -> list[np.dtype[Any]]:
+        with self._lock:
+            self._dtypes = self._compiled.input_dtypes()
+        return self._dtypes
+
+    def _argument(self, position: int, value: Any, dtype: np.dtype[Any], copy: Copy) -> Array:
+        if copy not in ("if_needed", "never"):
+            raise ValueError(f'copy is "if_needed" or "never", not {copy!r}')
         try:
-            return fit(value, dtype, copy=copy)
+            return fit(value, dtype, copy=copy != "never")
         except Misfit as error:
             message = f"`{self._names[position]}` {error}"
-            raise error_of([Diagnostic("E0701", message, self._span(position), "this argument does not fit")]) from None
+            span = self._compiled.built.definition.params[position].name.span
+            raise error_of([Diagnostic("E0701", message, span, "this argument does not fit")]) from None
 
     def _in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments as they stand in the signature. Raises `TypeError`, as Python does for its own functions."""
@@ -232,7 +245,8 @@ class Routine:
     def _into(self, out: Any, arrays: list[Array]) -> Any:
         """Runs with results written into the arrays of `out`."""
         given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
-        outputs = self._compiled.executable(arrays).program.outputs
+        with self._lock:
+            outputs = self._compiled.executable(arrays).program.outputs
         if len(given) != len(outputs):
             raise self._misfit(f"out has {len(given)} arrays for {len(outputs)} results")
         targets: list[Array] = []
@@ -244,13 +258,11 @@ class Routine:
             if target.shape != tuple(buffer.shape):
                 raise self._misfit(f"{what} has the shape {list(target.shape)}, the result {list(buffer.shape)}")
             targets.append(target)
-        direct = [
-            self._is_direct(t, arrays, np.dtype(r)) for t, r in zip(targets, self._result_dtypes(arrays), strict=True)
-        ]
-        if all(direct):
-            self._compiled.call(arrays, out=targets)
+        direct = all(_is_direct(t, arrays, buffer.prec) for t, buffer in zip(targets, outputs, strict=True))
+        with self._lock:
+            results = self._compiled.call(arrays, out=targets if direct else None)
+        if direct:
             return out
-        results = self._compiled.call(arrays)
         for target, result in zip(targets, results, strict=True):
             try:
                 np.copyto(target, convert(result, target.dtype))
@@ -258,21 +270,8 @@ class Routine:
                 raise self._misfit(f"a result {error}") from None
         return out
 
-    def _result_dtypes(self, arrays: list[Array]) -> list[np.dtype[Any]]:
-        from ocannl_lang.graph.dtypes import dtype
-
-        return [dtype(buffer.prec) for buffer in self._compiled.executable(arrays).program.outputs]
-
-    @staticmethod
-    def _is_direct(target: Array, arrays: list[Array], dtype: np.dtype[Any]) -> bool:
-        """Whether the result can be written there while the arguments are read."""
-        return target.dtype == dtype and not any(np.may_share_memory(target, a) for a in arrays)
-
     def _misfit(self, message: str) -> OcnError:
         return error_of([Diagnostic("E0701", message, self._compiled.built.definition.name.span)])
-
-    def _span(self, position: int) -> Span:
-        return self._compiled.built.definition.params[position].span
 
 
 class Params(Mapping[str, Array]):
@@ -323,31 +322,38 @@ class Params(Mapping[str, Array]):
             raise KeyError(f"{path} (there is {near[0]})" if near else path)
 
 
-class _errors:
+def _faults() -> tuple[type[BaseException], ...]:
+    """What running a program raises for faults of the program or of a call."""
+    from ocannl_lang.driver.errors import ProgramErrors
+    from ocannl_lang.host.context import HostError
+
+    return ProgramErrors, HostError
+
+
+def error_from(error: BaseException, program: Program) -> OcnError:
+    """The `OcnError` of one of the `_faults`."""
+    diagnostics: list[Diagnostic] | None = getattr(error, "diagnostics", None)
+    if diagnostics is not None:
+        return error_of(diagnostics)
+    place = Span(program.module.source, 0, 0)
+    code, notes, helps = (getattr(error, name) for name in ("code", "notes", "helps"))
+    return error_of([Diagnostic(code, str(error), place, notes=notes, helps=helps)])
+
+
+@contextmanager
+def _errors(program: Program) -> Generator[None, None, None]:
     """Turns the errors of the driver and of host functions into `OcnError`s."""
+    try:
+        yield
+    except _faults() as error:
+        raise error_from(error, program) from None
 
-    __slots__ = ("_program",)
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+def _is_direct(target: Array, arrays: list[Array], precision: str) -> bool:
+    """Whether a result can be written there while the arguments are read."""
+    from ocannl_lang.graph.dtypes import dtype
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, _traceback: Any) -> None:
-        if error is None or isinstance(error, OcnError):
-            return
-        from ocannl_lang.driver.errors import ProgramErrors
-        from ocannl_lang.host.context import HostError
-
-        if isinstance(error, ProgramErrors):
-            raise error_of(error.diagnostics) from None
-        if isinstance(error, HostError):
-            span = self._program.module.span
-            place = Span(span.source, span.start, span.start)
-            raise error_of(
-                [Diagnostic(error.code, error.message, place, notes=error.notes, helps=error.helps)]
-            ) from None
+    return target.dtype == dtype(precision) and not any(np.may_share_memory(target, a) for a in arrays)
 
 
 def _forked(program: Program) -> Program:
