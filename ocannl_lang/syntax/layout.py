@@ -37,6 +37,7 @@ class _Kinds:
     dedent: int
     then: int
     else_: int
+    colon: int
     einsum: int
     closer_of: dict[int, int]
     opener_of: dict[int, int]
@@ -54,6 +55,7 @@ def _kinds() -> _Kinds:
         dedent=ids["DEDENT"],
         then=ids["_THEN"],
         else_=ids["_ELSE"],
+        colon=ids["_COLON"],
         einsum=ids["EINSUM"],
         closer_of={ids[a]: ids[b] for a, b in _PAIRS.items()},
         opener_of={ids[b]: ids[a] for a, b in _PAIRS.items()},
@@ -120,6 +122,8 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
             layout.open_choices -= layout.is_choice
         add(token)
         before, end = kind, stop
+        if stop in cut.torn and brackets:
+            _close_torn(layout, token)
     if brackets:
         _close_all(layout, "")
     if result and before != newline:
@@ -155,7 +159,7 @@ def _new_line(layout: _Layout, line: Token, before: int, end: int) -> int:
     end = max(end, layout.result[-1].end) if layout.result else end
     if layout.result and before != kinds.newline:
         add(Token(kinds.newline, end, end))
-    column = _width(layout.source, line.end)
+    column = _level(layout, line.end)
     if column > levels[-1]:
         levels.append(column)
         add(Token(kinds.indent, end, end))
@@ -170,8 +174,22 @@ def _new_line(layout: _Layout, line: Token, before: int, end: int) -> int:
     return end
 
 
+def _level(layout: _Layout, start: int) -> int:
+    """The column of the line that starts at `start`. One with tabs, which is reported, goes where it fits best."""
+    text = layout.source.text
+    indentation = text[text.rfind("\n", 0, start) + 1 : start]
+    if "\t" not in indentation:
+        return len(indentation.lstrip("\ufeff"))
+    levels, result = layout.levels, layout.result
+    opens = len(result) > 1 and result[-2].kind == layout.kinds.colon
+    widths = [len(indentation.expandtabs(size)) for size in (4, 8, 2)]
+    if opens:
+        return max(widths[0], levels[-1] + 1)
+    return next((width for width in widths if width in levels), levels[-1])
+
+
 def _column(source: Source, start: int, collector: Collector) -> int:
-    """The width of the indentation before `start`, in spaces; a tab in it is reported."""
+    """The width of the indentation before `start`; a tab in it is reported."""
     text = source.text
     line_start = text.rfind("\n", 0, start) + 1
     tab = text.find("\t", line_start, start)
@@ -179,12 +197,7 @@ def _column(source: Source, start: int, collector: Collector) -> int:
         fix = Fix("indent with spaces", (Edit(Span(source, line_start, start), text[line_start:start].expandtabs(4)),))
         helps = ("indent with spaces: four for each level",)
         collector.report(Diagnostic("E0101", "tab in indentation", Span(source, tab, tab + 1), helps=helps, fix=fix))
-    return _width(source, start)
-
-
-def _width(source: Source, start: int) -> int:
-    indentation = source.text[source.text.rfind("\n", 0, start) + 1 : start]
-    return len(indentation.expandtabs(4).lstrip("\ufeff"))
+    return start - line_start
 
 
 def _uneven(source: Source, start: int, column: int, levels: list[int], collector: Collector) -> None:
@@ -209,6 +222,7 @@ def _close(layout: _Layout, token: Token) -> bool | None:
     if not brackets:
         fix = Fix(f"remove `{sign}`", (Edit(span, ""),))
         collector.report(Diagnostic("E0102", f"unexpected `{sign}`", span, label="nothing is open here", fix=fix))
+        layout.cut.spoilt.append((source.text.rfind("\n", 0, token.start) + 1, token.end))
         return None
     if not any(opening.kind == wanted for opening, _ in brackets):
         opening, _ = brackets.pop()
@@ -222,6 +236,15 @@ def _close(layout: _Layout, token: Token) -> bool | None:
     while brackets[-1][0].kind != wanted:
         _close_one(layout, f"`{sign}` comes first")
     return brackets.pop()[1]
+
+
+def _close_torn(layout: _Layout, string: Token) -> None:
+    """Closes the brackets of a line whose end an unclosed string has swallowed: that is one mistake, and reported."""
+    kinds, result = layout.kinds, layout.result
+    line_start = layout.source.text.rfind("\n", 0, string.start) + 1
+    while layout.brackets and layout.brackets[-1][0].start >= line_start:
+        opening, _ = layout.brackets.pop()
+        result.append(Token(kinds.closer_of[opening.kind], string.end, string.end))
 
 
 def _close_all(layout: _Layout, label: str) -> None:

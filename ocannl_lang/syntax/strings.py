@@ -34,15 +34,17 @@ class Piece(NamedTuple):
     format: str
 
 
-def scan(source: Source, start: int, limit: int, collector: Collector) -> int:
-    """Where the string that starts at `start` ends. One that is not closed is reported, and ends with its line."""
+def scan(source: Source, start: int, limit: int, collector: Collector) -> tuple[int, bool]:
+    """Where the string that starts at `start` ends, and whether it is closed. One that is not is reported, and ends
+    with its line.
+    """
     text = source.text
     quotes = '"""' if text.startswith('"""', start) else '"'
     position = start + len(quotes)
     while position < limit:
         character = text[position]
         if text.startswith(quotes, position):
-            return position + len(quotes)
+            return position + len(quotes), True
         if character == "\\":
             position += 2
         elif character == "\n" and quotes == '"':
@@ -51,7 +53,7 @@ def scan(source: Source, start: int, limit: int, collector: Collector) -> int:
             position = position + 2 if text.startswith("{{", position) else _skip_braces(text, position, limit, quotes)
         else:
             position += 1
-    return _unclosed(source, start, limit, quotes, collector)
+    return _unclosed(source, start, limit, quotes, collector), False
 
 
 def _skip_braces(text: str, position: int, limit: int, quotes: str) -> int:

@@ -41,14 +41,16 @@ class Token(NamedTuple):
 class Cut:
     """What a text was cut into.
 
-    `docs` maps the start of a token to the documentation that stands on the lines before it, `module_doc` is the one
-    at the top of the file.
+    `spoilt` are ranges in which a mistake was reported that may cause others, `torn` the ends of strings that are not
+    closed. `docs` maps the start of a token to the documentation that stands on the lines before it, `module_doc` is
+    the one at the top of the file.
     """
 
     tokens: list[Token]
     comments: list[Comment] = field(default_factory=list[Comment])
     docs: dict[int, str] = field(default_factory=dict[int, str])
     spoilt: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    torn: set[int] = field(default_factory=set[int])
     module_doc: str | None = None
 
 
@@ -313,7 +315,12 @@ def _odd(source: Source, position: int, end: int, result: Cut, collector: Collec
         return end
     character = text[position]
     if character == '"':
-        stop = strings.scan(source, position, end, collector)
+        stop, is_closed = strings.scan(source, position, end, collector)
+        if not is_closed:
+            result.torn.add(stop)
+            # A comma that it has swallowed is missed at the beginning of the next line.
+            following = re.compile(r"\s*").match(text, stop)
+            result.spoilt.append((position, following.end() if following is not None else stop))
         result.tokens.append(Token(lex.ids["STRING"], position, stop))
         return stop
     if character == "\ufeff" and position == 0:
@@ -324,6 +331,7 @@ def _odd(source: Source, position: int, end: int, result: Cut, collector: Collec
         return _float_without_zero(source, position, end, result, collector, lex)
     if character == "\\":
         _unexpected(source, position, collector, "a backslash continues a line only at its end")
+        _spoil(text, position, result)
         return position + 1
     if character == "\r":
         return position + 1
@@ -337,7 +345,15 @@ def _odd(source: Source, position: int, end: int, result: Cut, collector: Collec
     collector.report(Diagnostic("E0102", f"unexpected {what}", span, helps=(hint,) if hint else (), fix=fix))
     if kind is not None:
         result.tokens.append(Token(lex.ids[kind], position, position + len(piece)))
+    else:
+        _spoil(text, position, result)
     return position + len(piece)
+
+
+def _spoil(text: str, position: int, result: Cut) -> None:
+    """Something was left out here: what the rest of the line lacks is no mistake of its own."""
+    newline = text.find("\n", position)
+    result.spoilt.append((position, len(text) if newline < 0 else newline))
 
 
 def _unexpected(source: Source, position: int, collector: Collector, hint: str) -> None:
@@ -387,6 +403,7 @@ def _single_quotes(source: Source, position: int, end: int, result: Cut, collect
     m = re.compile(r"'''(?:[^\\]|\\.)*?'''|'(?:[^'\\\n]|\\.)*'", re.S).match(source.text, position, end)
     if m is None:
         _unexpected(source, position, collector, 'strings stand in double quotes: `"text"`')
+        _spoil(source.text, position, result)
         return position + 1
     span = Span(source, position, m.end())
     inner = m[0].strip("'")
