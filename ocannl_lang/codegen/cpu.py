@@ -24,8 +24,9 @@ from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
 from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.resources import cache_dir
+from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
-from ocannl_lang.schedule.plain import plain_kernels
+
 
 Array = NDArray[Any]
 
@@ -91,9 +92,9 @@ def compile_program(program: Program, *, threads: int = 1) -> CompiledProgram:
         scalar_type(b.prec)
     target = host_target()
     prepared = optimise(prepare(program))
-    lanes = target.vector_bytes // 4
-    kernels = [k for a in prepared.assigns for k in plain_kernels(a, lanes)]
-    copies = [(p, b, plain_kernels(copy(p, b), lanes)[0]) for p, b in prepared.stores]
+    needed = [b for b in prepared.buffers()]
+    kernels = [k for a in prepared.assigns for k in group_kernels([a], needed, target)]
+    copies = [(p, b, group_kernels([copy(p, b)], [p], target)) for p, b in prepared.stores]
     planned = plan(prepared, kernels, copies)
     return _assemble(program, planned, target, threads)
 

@@ -80,7 +80,7 @@ def copy(target: Buffer, source: Buffer) -> Assign:
     return Assign(Access(target, index), "set", True, loops, Access(source, index))
 
 
-def plan(program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buffer, Buffer, Kernel]]) -> Plan:
+def plan(program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buffer, Buffer, Sequence[Kernel]]]) -> Plan:
     """Homes for the buffers of a prepared program. `copies` are kernels that carry out stores that cannot be in place."""
     uses = [_uses(k) for k in kernels]
     homes: dict[Buffer, Home] = {b: Outside("input", i) for i, b in enumerate(program.inputs)}
@@ -96,12 +96,12 @@ def plan(program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buf
     homes.update({b: Outside("output", i) for i, b in enumerate(program.outputs)})
     final: list[Kernel] = []
     dropped: set[int] = set()
-    for p, b, kernel in copies:
+    for p, b, copying in copies:
         if _in_place(p, b, kernels, uses):
             homes[b] = homes[p]
             dropped.update(i for i, k in enumerate(kernels) if is_copy(k, p, b))
         else:
-            final.append(kernel)
+            final.extend(copying)
     kept = [k for i, k in enumerate(kernels) if i not in dropped]
     kept.extend(final)
     size = _arena(kept, homes)

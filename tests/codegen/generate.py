@@ -24,11 +24,22 @@ from ocannl_lang.loops.ir import (
     Var,
 )
 
+from ocannl_lang.loops.lower_expr import precision
+
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 19, 33)
 _FLOAT_FNS = (("add", 2), ("sub", 2), ("mul", 2), ("min", 2), ("max", 2), ("neg", 1), ("relu", 1), ("abs", 1), ("sign", 1),
               ("where", 3), ("fma", 3), ("lt", 2), ("eq", 2), ("floor", 1), ("clamp", 3), ("sat01", 1))  # fmt: skip
 _INT_FNS = (("add", 2), ("sub", 2), ("mul", 2), ("min", 2), ("max", 2), ("floordiv", 2), ("mod", 2), ("where", 3), ("ge", 2),
             ("neg", 1), ("relu", 1), ("abs", 1), ("sign", 1), ("div", 2))  # fmt: skip
+
+
+def _as_is(e: Expr) -> Expr:
+    return e
+
+
+def _signs(e: Expr) -> Expr:
+    """Products of many numbers stay small only for these."""
+    return Apply("sign", (e,), precision(e))
 
 
 class Generator:
@@ -123,14 +134,15 @@ class Generator:
         if np.prod(shape) > 50000:
             shape, index, guarded, accum = [], [], False, "add"
         target = Buffer(name, tuple(shape), prec)
+        limit = _signs if accum == "mul" else _as_is
         if any(v.size == 0 for v in loops):
             guarded = True
         self.assigns.append(
-            Assign(Access(target, tuple(index), guarded), accum, True, tuple(loops), self._expr(prec, loops, 3))
+            Assign(Access(target, tuple(index), guarded), accum, True, tuple(loops), limit(self._expr(prec, loops, 3)))
         )
         if r.random() < 0.2 and accum != "set":
             self.assigns.append(
-                Assign(Access(target, tuple(index), guarded), accum, False, tuple(loops), self._expr(prec, loops, 2))
+                Assign(Access(target, tuple(index), guarded), accum, False, tuple(loops), limit(self._expr(prec, loops, 2)))
             )
         self.buffers.append(target)
         return target

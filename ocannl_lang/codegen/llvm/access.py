@@ -260,17 +260,27 @@ def _compute_register(ctx: Context, target: Access, accum: Accum, expr: Expr) ->
     key = _register_key(ctx, target)
     parts = [(i, s) for i, s in zip(target.index, strides(target.buffer.shape), strict=True) if isinstance(i, Affine)]
     across = ctx.place(linear(parts)).step
+    # A chunk that is partial and stands before other lanes of the register must leave those as they are.
+    kept = bool(across) and ctx.partial and accum != "set" and _lanes_after(ctx, target)
     if ctx.count and not across and accum != "set":
         value = accumulate(ctx.o, accum, ctx.registers[key], reduced(ctx, accum, ctx.evaluate(ctx, expr)))
     elif accum == "set":
         value = ctx.evaluate(ctx, expr)
     else:
         value = _combined(ctx, accum, ctx.registers[key], expr)
+    if kept:
+        value = ctx.o.select(ctx.o.mask(ctx.count, ctx.lanes), value, ctx.registers[key])
     if across:
         value = ctx.o.splat(value, ctx.lanes)
     elif value.text[0] != "%":
         value = Value(value.text, value.prec)
     ctx.registers[key] = value
+
+
+def _lanes_after(ctx: Context, target: Access) -> bool:
+    last = target.index[-1]
+    assert isinstance(last, Affine)
+    return ctx.place(last).offset + ctx.count < target.buffer.shape[-1]
 
 
 def _compute_memory(ctx: Context, target: Access, where: _Where, accum: Accum, expr: Expr) -> None:

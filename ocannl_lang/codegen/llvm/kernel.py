@@ -36,8 +36,17 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
     w = Writer()
     lanes = target.vector_bytes // max(4, _widest(kernel))
     ctx = Context(Ops(w, target), lanes, kernel.spaces, frozenset(_written(kernel.body)), evaluate)
-    for stmt in kernel.body:
-        _statement(ctx, stmt)
+    first = kernel.body[0]
+    turns = first.var.size if isinstance(first, Loop) and first.kind == "parallel" else 0
+    _statement(ctx, first)
+    if len(kernel.body) > 1:
+        label = w.begin_if() if turns else ""
+        for stmt in kernel.body[1:]:
+            _statement(ctx, stmt)
+        if turns:
+            # The rest belongs to the thread with the last share.
+            last = w.pure(f"icmp eq i64 %end, {turns}", [])
+            w.end_if(label, last)
     local = [b for b in ctx.arguments if kernel.spaces.get(b) == "local"]
     allocations = [f"%local{ctx.arguments[b]} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b in local]
     lines = [
@@ -51,7 +60,6 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
         f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}',
         "",
     ]
-    turns = sum(s.var.size for s in kernel.body if isinstance(s, Loop) and s.kind == "parallel")
     return Function("\n".join(lines), tuple(ctx.arguments), turns)
 
 

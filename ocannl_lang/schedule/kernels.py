@@ -1,0 +1,243 @@
+"""Kernels of a group of assignments: the shared tree, then for each region of it the transforms that its tile asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.graph.primitives import neutral
+from ocannl_lang.loops.facts import cost, covers, stride
+from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Var, accesses
+from ocannl_lang.loops.lower_expr import substitute_index
+from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
+from ocannl_lang.schedule.nests import Member, Tree, member, tree
+from ocannl_lang.schedule.tiles import Region, Tile, choose, lanes_of, region
+from ocannl_lang.schedule.transforms import (
+    IllegalTransform,
+    Lanes,
+    Mark,
+    Order,
+    Packed,
+    Sink,
+    Split,
+    Transform,
+    apply,
+    independent,
+)
+
+# Fewer cycles than this are not worth waking a thread for.
+_PARALLEL_CYCLES = 30_000
+
+
+def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: Target) -> list[Kernel]:
+    """The kernels that carry out a group of assignments, in order. `needed`: buffers that are read outside of the group."""
+    kernels: list[Kernel] = []
+    members: list[Member] = []
+    for a in assigns:
+        b = a.target.buffer
+        empty = any(v.size == 0 for v in a.loops)
+        if a.fresh and 0 not in b.shape and (empty or not covers(a)):
+            kernels.extend(_scheduled(tree([member(_fill(b, a))], [b]), target))
+        if not empty and 0 not in b.shape:
+            members.append(member(a))
+    if members:
+        kernels.extend(_scheduled(tree(members, needed), target))
+    return kernels
+
+
+def _fill(b: Buffer, a: Assign) -> Assign:
+    loops = tuple(Var(f"i{k}", s) for k, s in enumerate(b.shape))
+    place = Access(b, tuple(Affine.of(v) for v in loops))
+    return Assign(place, "set", True, loops, Const(neutral(a.accum, b.prec), b.prec))
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Transforms of a kernel, kernels to run before it, and an estimate of its cycles."""
+
+    steps: list[Transform] = field(default_factory=list[Transform])
+    before: list[Kernel] = field(default_factory=list[Kernel])
+    cycles: float = 0.0
+
+
+def _scheduled(t: Tree, target: Target) -> list[Kernel]:
+    if not t.body:
+        return []
+    plan = _Plan()
+    _plan_body(t.body, t.spaces, target, plan, 1)
+    kernel = apply(Kernel(t.body, t.spaces), plan.steps)
+    return [*plan.before, _parallel(kernel, plan.cycles)]
+
+
+def _parallel(kernel: Kernel, cycles: float) -> Kernel:
+    first = kernel.body[0]
+    if cycles < _PARALLEL_CYCLES or not isinstance(first, Loop) or first.var.size < 2 or first.kind != "serial":
+        return kernel
+    names = [s.var.name for s in kernel.body if isinstance(s, Loop)]
+    if names.count(first.var.name) > 1 or not _tails_only(kernel.body):
+        return kernel
+    try:
+        return apply(kernel, [Mark(first.var.name, "parallel")])
+    except IllegalTransform:
+        return kernel
+
+
+def _tails_only(body: Sequence[Stmt]) -> bool:
+    """Whether the first loop's outer statements are just what a split left over: they may run on whichever thread is last."""
+    first = body[0]
+    assert isinstance(first, Loop)
+    base = first.var.name.removesuffix(".o")
+    return all(isinstance(s, Loop) and s.var.name == base + ".i" for s in body[1:])
+
+
+# ---------------------------------------------------------------- regions
+
+
+def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
+    r = region(body, spaces)
+    if r is not None:
+        _plan_region(r, target, plan, turns)
+        return
+    while len(body) == 1 and isinstance(body[0], Loop) and independent(body[0], spaces):
+        turns *= body[0].var.size
+        body = body[0].body
+    for n, s in enumerate(body):
+        if isinstance(s, Compute):
+            plan.cycles += turns * (cost(s.value) + 2)
+        elif all(isinstance(x, Compute) for x in s.body):
+            _plan_innermost(s, spaces, target, plan, turns)
+        elif independent(s, spaces):
+            _plan_body((s,), spaces, target, plan, turns)
+        else:
+            _plan_sum(body[n], spaces, target, plan, turns)
+
+
+def _plan_sum(s: Stmt, spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
+    """A loop of a sum with other loops inside."""
+    assert isinstance(s, Loop)
+    r = _sum_region(s, spaces)
+    if r is not None:
+        _plan_region(r, target, plan, turns)
+    else:
+        _plan_body(s.body, spaces, target, plan, turns * s.var.size)
+
+
+def _sum_region(s: Loop, spaces: dict[Buffer, Space]) -> Region | None:
+    """A nest of sums without a chain around it."""
+    # A statement before it keeps `region` from taking its loops for a chain.
+    return region((Compute(Access(Buffer("none", (), "f32"), ()), "set", Const(0.0, "f32")), s), spaces)
+
+
+def _plan_innermost(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
+    """A loop without loops inside: in vectors if that is cheaper, its sums lane by lane."""
+    body = [c for c in s.body if isinstance(c, Compute)]
+    r = Region((), (s.var,), tuple(body), ())
+    lanes = lanes_of(r, target)
+    scalar = sum(cost(c.value) + 2 + len(accesses(c.value)) for c in body)
+    vector = _vector_cycles(body, s.var, spaces, lanes)
+    size = s.var.size
+    if vector is None or size < 2 or vector / min(lanes, size) > scalar:
+        plan.cycles += turns * size * scalar / 2
+        return
+    plan.cycles += turns * -(-size // lanes) * vector / 2
+    name = s.var.name
+    sums = [c for c in body if c.accum != "set" and spaces.get(c.target.buffer) == "register"]
+    width = lanes * (4 if sums and size >= 8 * lanes else 2 if sums and size >= 4 * lanes else 1)
+    if size > width:
+        plan.steps.append(Split(name, width))
+        name += ".i"
+    plan.steps.append(Mark(name, "vector"))
+    if sums:
+        plan.steps.append(Lanes(name))
+
+
+def _vector_cycles(body: Sequence[Compute], v: Var, spaces: dict[Buffer, Space], lanes: int) -> float | None:
+    """Operations of one turn in vectors, None where the loop cannot run in them."""
+    total = 0.0
+    for c in body:
+        register = spaces.get(c.target.buffer) == "register"
+        if not register:
+            step = stride(c.target, v)
+            if not step or c.target.guarded and any(isinstance(i, Dynamic) for i in c.target.index):
+                return None
+            total += 1.5 if step == 1 else 1.5 * lanes
+        total += cost(c.value) + 1
+        for a in accesses(c.value):
+            step = stride(a, v)
+            total += 1.0 if step in (0, 1) else 1.5 * lanes
+    return total
+
+
+def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
+    tile = choose(r, target)
+    plan.cycles += turns * tile.cycles
+    lanes = lanes_of(r, target)
+    packed = tuple(_pack(a, r, tile, lanes, target, plan) for a in tile.packed)
+    plan.steps.extend(steps_of(r, tile, lanes, packed))
+
+
+def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...] = ()) -> list[Transform]:
+    """The transforms that make a region run as its tile says."""
+    steps: list[Transform] = []
+    v = tile.vector
+    if v is None:
+        return steps
+    rows = [x for x, _ in tile.rows]
+    others = [x for x in r.chain if x is not v and x not in rows]
+    width = lanes * tile.chunks
+    if v in r.chain:
+        many = v.size >= 4 * width
+        order = [*([v] if many else []), *others, *rows, *([] if many else [v])]
+        if r.sums and order != list(r.chain):
+            steps.append(Order(tuple(x.name for x in order)))
+        elif not r.sums and r.chain[-1] is not v:
+            steps.append(Order(tuple(x.name for x in (*others, *rows, v))))
+    else:
+        order = [*others, *rows]
+        if order != list(r.chain):
+            steps.append(Order(tuple(x.name for x in order)))
+        if r.sums[-1] is not v:
+            steps.append(Order(tuple(x.name for x in (*(x for x in r.sums if x is not v), v))))
+    name = v.name
+    if v.size > width or packed:
+        steps.append(Split(name, width, packed))
+        name += ".i"
+    steps.append(Mark(name, "vector"))
+    if v in r.sums:
+        steps.append(Lanes(name))
+    elif r.sums or r.chain[-1] is not v:
+        steps.append(Sink(name))
+    for row, factor in reversed(tile.rows):
+        own = row.name
+        if row.size > factor:
+            steps.append(Split(own, factor))
+            own += ".i"
+        steps += [Mark(own, "unrolled"), Sink(own)]
+    return steps
+
+
+# ---------------------------------------------------------------- packing
+
+
+def _pack(a: Access, r: Region, tile: Tile, lanes: int, target: Target, plan: _Plan) -> Packed:
+    """Copies an operand into the order of the tile; the kernels that do it run before."""
+    v = tile.vector
+    assert v is not None
+    width = lanes * tile.chunks
+    used = [x for i in a.index if isinstance(i, Affine) for x, _ in i.terms if x is not v]
+    outer = tuple(x for x in r.chain if x in used)
+    sums = tuple(x for x in r.sums if x in used)
+    tiles = -(-v.size // width)
+    shape = (*(x.size for x in outer), tiles, *(x.size for x in sums), width)
+    copy = Buffer(f"{a.buffer.name}.packed", shape, a.buffer.prec)
+    new = {x: Var(x.name, x.size) for x in (*outer, *sums)}
+    o, i = Var(f"{v.name}o", tiles), Var(f"{v.name}i", width)
+    at = {x: Affine.of(y) for x, y in new.items()}
+    at[v] = Affine(tuple(t for t in ((o, width), (i, 1))))
+    source = Access(a.buffer, tuple(substitute_index(x, at) for x in a.index), v.size % width != 0)
+    place = (*(new[x] for x in outer), o, *(new[x] for x in sums), i)
+    assign = Assign(Access(copy, tuple(Affine.of(x) for x in place)), "set", True, place, source)
+    plan.before.extend(_scheduled(tree([member(assign)], [copy]), target))
+    return Packed(a, copy, outer, sums)
+

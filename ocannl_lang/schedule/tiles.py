@@ -1,0 +1,332 @@
+"""How a nest runs fastest: which loop goes into vectors, which are written out beside each other, what is packed.
+
+A tile is what one turn of the outer loops computes in registers: some vectors along one loop, times some turns of one or two other
+loops. Within a sum every operand that is loaded serves the whole tile. The choice is made by a small model of the machine: two
+multiply-adds and two loads in a cycle, a fixed number of registers, a latency that several sums side by side must hide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.types import SIZES
+from ocannl_lang.loops.facts import cost, stride
+from ocannl_lang.loops.ir import Access, Affine, Apply, Buffer, Dynamic, Var, accesses
+from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
+from ocannl_lang.schedule.transforms import independent
+
+_LATENCY = 4.0
+_TILE_OVERHEAD = 12.0
+_ROW_FACTORS = (1, 2, 3, 4, 5, 6, 8, 12)
+_CHUNKS = (1, 2, 3, 4, 6, 8)
+# Packing pays where each element is read at least so often.
+_LEAST_REUSE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A nest of loops that can be tiled.
+
+    `chain`: loops directly inside one another, over independent turns. `sums`: loops of the sums inside them, the outermost first.
+    `inner`: what runs in every turn of the sums, `outer`: what runs once in every turn of the chain.
+    """
+
+    chain: tuple[Var, ...]
+    sums: tuple[Var, ...]
+    inner: tuple[Compute, ...]
+    outer: tuple[Compute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A choice. `vector`: the loop in vectors, `chunks` of them at a time; `rows`: loops written out, with how many turns.
+
+    `packed`: operands that are copied first, into the order in which they are read. `cycles`: the model's estimate of the whole.
+    """
+
+    vector: Var | None
+    chunks: int
+    rows: tuple[tuple[Var, int], ...]
+    packed: tuple[Access, ...]
+    cycles: float
+
+
+def region(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> Region | None:
+    """The region that some statements are, None if they hold more than a chain of loops and one nest of sums."""
+    chain: list[Var] = []
+    while len(body) == 1 and isinstance(body[0], Loop) and independent(body[0], spaces):
+        chain.append(body[0].var)
+        body = body[0].body
+    sums: list[Var] = []
+    inner: list[Compute] = []
+    outer: list[Compute] = []
+    for s in body:
+        if isinstance(s, Compute):
+            outer.append(s)
+            continue
+        if inner:
+            return None
+        nest: tuple[Stmt, ...] = (s,)
+        while len(nest) == 1 and isinstance(nest[0], Loop):
+            sums.append(nest[0].var)
+            nest = nest[0].body
+        for x in nest:
+            if isinstance(x, Loop) or x.accum == "set" or spaces.get(x.target.buffer) != "register":
+                return None
+            inner.append(x)
+    return Region(tuple(chain), tuple(sums), tuple(inner), tuple(outer))
+
+
+def choose(r: Region, target: Target) -> Tile:
+    """The cheapest tile."""
+    best: Tile | None = None
+    for tile in _candidates(r, target):
+        if best is None or tile.cycles < best.cycles * 0.999:
+            best = tile
+    assert best is not None
+    return best
+
+
+def lanes_of(r: Region, target: Target) -> int:
+    """Numbers in a vector: by the widest precision that is not an index."""
+    widest = 4
+    for c in (*r.inner, *r.outer):
+        for a in (c.target, *accesses(c.value)):
+            if a.buffer.prec != "i64":
+                widest = max(widest, SIZES.get(a.buffer.prec, 4))
+    return target.vector_bytes // widest
+
+
+# ---------------------------------------------------------------- candidates
+
+
+def _candidates(r: Region, target: Target) -> Iterator[Tile]:
+    lanes = lanes_of(r, target)
+    yield Tile(None, 1, (), (), _Model(r, target, lanes, None, ()).cycles(1, ()))
+    for v in r.chain:
+        if v.size > 1 and _spatial_vector(r, v):
+            for packed in _packings(r, v, lanes):
+                yield from _tiles(_Model(r, target, lanes, v, packed), packed)
+    for v in r.sums:
+        if v.size > 1 and _sum_vector(r, v):
+            yield from _tiles(_Model(r, target, lanes, v, ()), ())
+
+
+def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
+    v = model.vector
+    assert v is not None
+    most = -(-v.size // model.lanes)
+    for rows in _rows(model):
+        for chunks in _CHUNKS:
+            if chunks > most and chunks > 1:
+                break
+            if model.fits(chunks, rows):
+                yield Tile(v, chunks, rows, packed, model.cycles(chunks, rows))
+
+
+def _rows(model: _Model) -> Iterator[tuple[tuple[Var, int], ...]]:
+    """No loops written out, one or two, of those for which some operand of the sum is the same in every turn."""
+    yield ()
+    if not model.r.sums:
+        return
+    shared = [v for v in model.r.chain if v is not model.vector and v.size > 1 and model.reuses(v)]
+    shared = sorted(shared, key=lambda v: -v.size)[:3]
+    for v in shared:
+        for f in _ROW_FACTORS:
+            if 1 < f <= v.size:
+                yield ((v, f),)
+    for n, v in enumerate(shared):
+        for w in shared[n + 1 :]:
+            for f in _ROW_FACTORS[:6]:
+                for g in _ROW_FACTORS[:6]:
+                    if 1 < f <= v.size and 1 < g <= w.size:
+                        yield ((v, f), (w, g))
+
+
+def _spatial_vector(r: Region, v: Var) -> bool:
+    """Whether neighbouring turns of a chain loop write apart in every statement: what stores must move with it."""
+    for c in (*r.inner, *r.outer):
+        if not c.target.index:
+            continue
+        step = stride(c.target, v)
+        if not step:
+            return False
+    return True
+
+
+def _sum_vector(r: Region, v: Var) -> bool:
+    """A sum over vectors: every statement of the sum reads along it, without positions from data changing the target."""
+    return all(c.accum in ("add", "mul", "max", "min", "or", "and") for c in r.inner)
+
+
+def _packings(r: Region, v: Var, lanes: int) -> list[tuple[Access, ...]]:
+    """Nothing packed, or everything that is read often and badly along `v`."""
+    turns = math.prod(x.size for x in (*r.chain, *r.sums))
+    found: list[Access] = []
+    if r.sums:
+        for c in r.inner:
+            for a in accesses(c.value):
+                if a not in found and packable(a, v) and turns >= _LEAST_REUSE * _own_turns(a, lanes, v) and _bad(a, v, r):
+                    found.append(a)
+    return [()] if not found else [(), tuple(found)]
+
+
+def packable(a: Access, v: Var) -> bool:
+    """Whether an operand can be copied into the order of a tile along `v`."""
+    if a.guarded or any(isinstance(i, Dynamic) for i in a.index):
+        return False
+    seen: set[Var] = set()
+    here = False
+    for i in a.index:
+        assert isinstance(i, Affine)
+        for x, _ in i.terms:
+            if x in seen:
+                return False
+            seen.add(x)
+            here = here or x is v
+    # Overlapping windows would be copied once for every window.
+    return here and math.prod(x.size for x in seen) <= 2 * a.buffer.size
+
+
+def _own_turns(a: Access, lanes: int, v: Var) -> int:
+    return math.prod(x.size for i in a.index if isinstance(i, Affine) for x, _ in i.terms)
+
+
+def _bad(a: Access, v: Var, r: Region) -> bool:
+    step = stride(a, v)
+    return step != 1 or _far_rows(a, r)
+
+
+def _far_rows(a: Access, r: Region) -> bool:
+    """Whether successive turns of a long sum read from places that fall into few sets of the cache."""
+    if not r.sums or r.sums[-1].size < 96:
+        return False
+    step = abs(stride(a, r.sums[-1]) or 0) * SIZES.get(a.buffer.prec, 4)
+    return step >= 1024 and step % 512 == 0
+
+
+# ---------------------------------------------------------------- the model
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The cost of tiles of one region along one vector loop, in cycles."""
+
+    r: Region
+    target: Target
+    lanes: int
+    vector: Var | None
+    packed: tuple[Access, ...]
+
+    @property
+    def along_sum(self) -> bool:
+        return self.vector in self.r.sums
+
+    def reuses(self, v: Var) -> bool:
+        """Whether turns of `v` share an operand of the sum that costs a load."""
+        return any(stride(a, v) == 0 for c in self.r.inner for a in accesses(c.value))
+
+    def fits(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> bool:
+        tile = math.prod(f for _, f in rows) * chunks
+        if not self.r.sums:
+            return True
+        work = sum(cost(c.value) for c in self.r.inner)
+        sums = len(self.r.inner) * tile
+        beside = (chunks + 1) if not self.along_sum else 2 + max((f for _, f in rows), default=1)
+        spare = 0 if work <= 1 else 2 if work <= 4 else self.target.registers // 2
+        return sums + beside + spare <= self.target.registers or (tile == 1)
+
+    def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> float:
+        """The whole region."""
+        factors = dict(rows)
+        total = 0.0
+        for count, size in self._parts(chunks):
+            for row_count, sizes in _row_parts(rows):
+                total += count * row_count * self._tile(size, {v: s for (v, _), s in zip(rows, sizes)})
+        rest = [x for x in self.r.chain if x is not self.vector and x not in factors]
+        return total * math.prod(x.size for x in rest) + self._packing()
+
+    def _parts(self, chunks: int) -> list[tuple[int, int]]:
+        """Tiles along the vector loop as (count, vectors)."""
+        v = self.vector
+        if v is None or self.along_sum:
+            return [(1, chunks)]
+        whole, rest = divmod(v.size, chunks * self.lanes)
+        parts = [(whole, chunks)] if whole else []
+        if rest:
+            parts.append((1, -(-rest // self.lanes)))
+        return parts
+
+    def _tile(self, chunks: int, factors: dict[Var, int]) -> float:
+        steps = float(math.prod(x.size for x in self.r.sums if x is not self.vector))
+        if self.along_sum:
+            assert self.vector is not None
+            steps *= -(-self.vector.size // (self.lanes * chunks))
+        tile = math.prod(factors.values()) * chunks
+        once = sum(self._step((c,), chunks, factors, summed=False) for c in self.r.outer)
+        if self.along_sum:
+            # Putting the lanes together.
+            once = once / chunks + math.prod(factors.values()) * (8.0 + chunks) * len(self.r.inner)
+        inner = self._step(self.r.inner, chunks, factors, summed=True) if self.r.inner else 0.0
+        return steps * inner + once + _TILE_OVERHEAD * (1 if self.r.sums else 0.2) + tile
+
+    def _step(self, body: Sequence[Compute], chunks: int, factors: dict[Var, int], *, summed: bool) -> float:
+        """One turn of a tile."""
+        tile = math.prod(factors.values()) * chunks
+        operations, loads = 0.0, 0.0
+        seen: list[Access] = []
+        for c in body:
+            fused = isinstance(c.value, Apply) and c.value.fn == "mul" and c.accum == "add"
+            operations += tile * max(1, cost(c.value) + (0 if fused or not summed else 1))
+            for a in accesses(c.value):
+                if a.buffer.shape and a not in seen:
+                    seen.append(a)
+                    loads += self._loads(a, chunks, factors)
+            if c.target.index and not summed:
+                loads += 1.5 * self._loads(c.target, chunks, factors)
+        result = max(operations / 2, loads / 2, (operations + loads) / 4)
+        return max(result, _LATENCY) if summed else result
+
+    def _loads(self, a: Access, chunks: int, factors: dict[Var, int]) -> float:
+        times = 1.0
+        for v, f in factors.items():
+            if stride(a, v) != 0:
+                times *= f
+        if a.guarded:
+            times *= 1.5
+        v = self.vector
+        if v is None:
+            return times
+        step = stride(a, v)
+        if step == 0:
+            return times
+        if a in self.packed:
+            return times * chunks
+        if step == 1:
+            return times * chunks * (8.0 if self.r.sums and not self.along_sum and _far_rows(a, self.r) else 1.0)
+        if step == -1:
+            return times * chunks * 1.5
+        return times * chunks * self.lanes * 1.5
+
+    def _packing(self) -> float:
+        total = 0.0
+        for a in self.packed:
+            v = self.vector
+            assert v is not None
+            total += _own_turns(a, self.lanes, v) * (0.25 if stride(a, v) == 1 else 0.6)
+        return total
+
+
+def _row_parts(rows: tuple[tuple[Var, int], ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """Tiles along the rows as (count, turns of each row)."""
+    parts: list[tuple[int, tuple[int, ...]]] = [(1, ())]
+    for v, f in rows:
+        whole, rest = divmod(v.size, f)
+        own = ([(whole, f)] if whole else []) + ([(1, rest)] if rest else [])
+        parts = [(n * m, (*s, t)) for n, s in parts for m, t in own]
+    return parts
+
+
