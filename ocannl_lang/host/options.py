@@ -28,14 +28,15 @@ def main_command(
     run: Callable[[dict[str, Any]], Any],
     *,
     name: str = "main",
+    about: str | None = None,
     shared: Sequence[click.Option] = (),
     run_shared: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> click.Command:
     """The command that runs `main`: `run` gets the values of the options that were given, by the names of the parameters.
 
     Defaults are left to the program. The `shared` options (of the command line itself) are taken too, except those
-    whose name a parameter has; what was given of them goes to `run_shared` first. Wrong use is click's `UsageError`
-    (exit status 2).
+    whose name a parameter has; what was given of them goes to `run_shared` first. `about` is the help where `main` has
+    no comment of its own. Wrong use is click's `UsageError` (exit status 2).
     """
     params = main.params if main is not None else ()
     own = [_option(p) for p in params]
@@ -53,7 +54,7 @@ def main_command(
         name,
         params=[*own, *others],
         callback=callback,
-        help=main.doc if main is not None else None,
+        help=(main.doc if main is not None else None) or about,
         context_settings={**_CONTEXT, "help_option_names": [f for f in ("-h", "--help") if f not in taken]},
     )
 
