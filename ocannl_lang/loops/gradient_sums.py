@@ -10,6 +10,7 @@ from typing import Union
 from ocannl_lang.graph.dtypes import compute_precision
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Const, Expr, Index, Var
 from ocannl_lang.loops.lower_expr import add, const, convert, substitute
+from ocannl_lang.loops.lower_gather import Sum, gather
 from ocannl_lang.loops.lower_nest import Turn, Writer
 from ocannl_lang.loops.lower_shapes import whole
 from ocannl_lang.source import Span
@@ -23,12 +24,13 @@ _TERMS = 8
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """For all `loops`: gradient[index] += `value`."""
+    """For all `loops`: gradient[index] += `value`, where `value` is linear in the content of `gate`."""
 
     loops: tuple[Var, ...]
     index: tuple[Index, ...]
     guarded: bool
     value: Expr
+    gate: Buffer | None = None
 
     def covers(self, shape: Sequence[int]) -> bool:
         return Turn(self.loops, self.index, self.guarded, self.value, ()).covers(shape)
@@ -42,7 +44,7 @@ def sum_contributions(
     What reaches every position once is added up in one assignment; the rest is accumulated.
     """
     once = [c for c in received if c.covers(buffer.shape)]
-    rest = [c for c in received if not c.covers(buffer.shape)]
+    rest = [g for c in received if not c.covers(buffer.shape) for g in _gathered(c, buffer)]
     if len(received) == 1 and once:
         held = _held(once[0], buffer)
         if held is not None:
@@ -63,6 +65,12 @@ def sum_contributions(
         target, loops = whole(buffer)
         writer.assign(target, "set", loops, Access(into, target.index), origin)
     return buffer
+
+
+def _gathered(c: Contribution, buffer: Buffer) -> list[Contribution]:
+    """Overlapping windows turned around where that is possible."""
+    pieces = None if c.gate is None else gather(Sum(c.loops, c.index, c.value, c.gate), buffer.shape)
+    return [c] if pieces is None else [Contribution(p.loops, p.index, False, p.value) for p in pieces]
 
 
 def _held(contribution: Contribution, buffer: Buffer) -> Gradient | None:

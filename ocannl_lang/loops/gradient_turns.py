@@ -40,7 +40,8 @@ def contributions_of(
         result = _read(buffer, turn) if stored else turn.value
         leaves = {id(access): value for access, value in turn.leaves if value in wanted}
         for access, received in backward(turn.value, result, slope(turn, g), leaves):
-            yield leaves[id(access)], Contribution(turn.loops, access.index, access.guarded, received)
+            gate = arriving if isinstance(arriving, Buffer) else None
+            yield leaves[id(access)], Contribution(turn.loops, access.index, access.guarded, received, gate)
 
 
 def backward(expr: Expr, result: Expr, g: Expr, leaves: dict[int, Value]) -> Iterator[tuple[Access, Expr]]:

@@ -42,8 +42,8 @@ from ocannl_lang.loops.gradient import Gradients
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Dynamic, Expr, Index, Position, Program, Random
 from ocannl_lang.loops.ir import accesses as accesses_of
 from ocannl_lang.loops.lower_assign import lower_assigned
-from ocannl_lang.loops.lower_expr import const, convert, mul
-from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, Writer, guarded
+from ocannl_lang.loops.lower_expr import const, convert, guarded, mul
+from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, Writer
 from ocannl_lang.loops.lower_reduce import lower_reduce
 from ocannl_lang.loops.lower_shapes import (
     Axes,

@@ -12,8 +12,8 @@ from ocannl_lang.graph.ir import Assigned, SlotApply, SlotLeaf, SlotShape, SlotT
 from ocannl_lang.graph.precision import tree_precision
 from ocannl_lang.graph.primitives import PRIMITIVES, neutral
 from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Buffer, Expr, Index, Var
-from ocannl_lang.loops.lower_expr import compare, const, convert, precision, substitute, substitute_index
-from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, guarded, kept
+from ocannl_lang.loops.lower_expr import compare, const, convert, guarded, precision, substitute, substitute_index
+from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, kept
 from ocannl_lang.loops.lower_shapes import align_all, places_of, whole
 from ocannl_lang.loops.lower_slots import TurnAxis, TurnLoops, flatten, turns
 

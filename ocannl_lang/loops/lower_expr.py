@@ -4,7 +4,7 @@ cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ocannl_lang.graph.dtypes import is_float
 from ocannl_lang.loops.ir import Access, Affine, Apply, Const, Dynamic, Expr, Index, Position, Random, Var
@@ -85,6 +85,16 @@ def is_number(expr: Expr, value: float) -> bool:
 def affine(terms: Mapping[Var, int], offset: int = 0) -> Affine:
     """The canonical form: no zero coefficient, in the order of variable ids."""
     return Affine(tuple(sorted(((v, c) for v, c in terms.items() if c), key=lambda t: t[0].id)), offset)
+
+
+def guarded(index: Sequence[Index], shape: Sequence[int]) -> bool:
+    """Whether a position may lie outside."""
+    return any(isinstance(i, Dynamic) or _outside(i, size) for i, size in zip(index, shape, strict=True))
+
+
+def _outside(index: Affine, size: int) -> bool:
+    low, high = index.bounds()
+    return low < 0 or high >= size
 
 
 def substitute(expr: Expr, by: Mapping[Var, Affine]) -> Expr:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from ocannl_lang.graph.dtypes import compute_precision
 from ocannl_lang.graph.ir import Value
 from ocannl_lang.graph.primitives import neutral
-from ocannl_lang.loops.ir import Access, Accum, Affine, Assign, Buffer, Dynamic, Expr, Index, Role, Var
+from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Assign, Buffer, Expr, Index, Role, Var
 from ocannl_lang.loops.lower_expr import const, convert
 from ocannl_lang.loops.lower_expr import div as divide
+from ocannl_lang.loops.lower_gather import Sum, gather
 from ocannl_lang.loops.lower_shapes import whole
 from ocannl_lang.source import Span
 
@@ -142,22 +143,39 @@ class Writer:
 
     def add_turns(self, nest: Nest, buffer: Buffer, origin: Span | None, *, fresh: bool) -> None:
         """Accumulate the turns into a buffer, from the neutral element or from what is there."""
-        for i, turn in enumerate(nest.turns):
-            self.assign(_target(buffer, turn), nest.accum, turn.loops, turn.value, origin, fresh=fresh and i == 0)
+        turns = [g for t in nest.turns for g in _gathered(nest, t, buffer)]
+        for i, turn in enumerate(turns):
+            # The first need not start from the neutral element where it writes everything.
+            first = fresh and i == 0
+            accum = "set" if first and turn.covers(buffer.shape) else nest.accum
+            self.assign(_target(buffer, turn), accum, turn.loops, turn.value, origin, fresh=first and accum != "set")
+
+
+def _gathered(nest: Nest, turn: Turn, buffer: Buffer) -> list[Turn]:
+    """A sum of products into overlapping windows, turned around where that is possible."""
+    if nest.accum != "add" or turn.injective:
+        return [turn]
+    for gate in _factors(turn.value):
+        pieces = gather(Sum(turn.loops, turn.index, turn.value, gate), buffer.shape)
+        if pieces is not None:
+            return [Turn(p.loops, p.index, False, p.value, ()) for p in pieces]
+    return [turn]
+
+
+def _factors(expr: Expr) -> list[Buffer]:
+    match expr:
+        case Access(buffer=buffer):
+            return [buffer]
+        case Apply(fn="mul", args=(a, b)):
+            return [*_factors(a), *_factors(b)]
+        case Apply(fn="convert", args=(a,)):
+            return _factors(a)
+        case _:
+            return []
 
 
 def _target(buffer: Buffer, turn: Turn) -> Access:
     return Access(buffer, turn.index, turn.guarded)
-
-
-def guarded(index: Sequence[Index], shape: Sequence[int]) -> bool:
-    """Whether a position may lie outside."""
-    return any(isinstance(i, Dynamic) or _outside(i, size) for i, size in zip(index, shape, strict=True))
-
-
-def _outside(index: Affine, size: int) -> bool:
-    low, high = index.bounds()
-    return low < 0 or high >= size
 
 
 def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:

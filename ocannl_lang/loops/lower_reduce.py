@@ -11,8 +11,8 @@ from ocannl_lang.graph.ir import Map, Reduce, Value
 from ocannl_lang.graph.precision import working_precision
 from ocannl_lang.graph.primitives import PRIMITIVES, neutral
 from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Buffer, Expr, Index, Position
-from ocannl_lang.loops.lower_expr import add, compare, const, convert, mul, where
-from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, guarded, kept
+from ocannl_lang.loops.lower_expr import add, compare, const, convert, guarded, mul, where
+from ocannl_lang.loops.lower_nest import Leaves, Nest, Turn, kept
 from ocannl_lang.loops.lower_shapes import linear, whole
 from ocannl_lang.loops.lower_slots import TurnAxis, TurnLoops, flatten, turns
 
