@@ -81,7 +81,9 @@ def _builtin(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @_builtin("print")
 def _print(host: HostContext, *values: Any, sep: str = " ", end: str = "\n") -> None:
-    host.write(sep.join(format_value(value) for value in values) + end)
+    texts = [format_value(value) for value in values]
+    # Tables stand on lines of their own.
+    host.write(("\n" if any("\n" in text for text in texts) and sep == " " else sep).join(texts) + end)
 
 
 @_builtin("progress")

@@ -17,7 +17,7 @@ class HostObject:
     """
 
     name: str
-    ocn_members: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    members: Mapping[str, Any] = field(default_factory=dict[str, Any])
     length: int | None = None
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ import pytest
 from ocannl_lang.host.array import HostArray
 from ocannl_lang.host.builtins import HOST_FUNCTIONS, METHODS, HostContext, HostError
 from ocannl_lang.host.methods import method_of
+from ocannl_lang.host.random import HostRandom
 
 
 @pytest.fixture
@@ -171,6 +172,14 @@ def test_random_numbers_depend_on_the_seed_alone():
     value, _, items, array = draw(1)
     assert 0 <= value < 1
     assert sorted(items) == sorted(array) == list(range(20)) and items != array
+
+
+def test_single_draws_and_many_are_one_stream():
+    one, many = HostRandom(3, "place"), HostRandom(3, "place")
+    expected = many.uniforms(600).tolist()
+    assert [one.uniform() for _ in range(300)] + one.uniforms(10).tolist() + [
+        one.uniform() for _ in range(290)
+    ] == expected
 
 
 def test_choice_follows_its_weights(host):

@@ -103,15 +103,15 @@ def test_windows(host):
 
 def test_the_vocabulary_of_a_text(host):
     vocabulary = INTRINSICS["data"]["char_vocabulary"](host, ("banana",), {})
-    assert vocabulary.ocn_members["chars"] == "abn" and vocabulary.ocn_members["size"] == len(vocabulary) == 3
-    ids = vocabulary.ocn_members["encode"](host, ("nab",), {})
+    assert vocabulary.members["chars"] == "abn" and vocabulary.members["size"] == len(vocabulary) == 3
+    ids = vocabulary.members["encode"](host, ("nab",), {})
     assert ids.data.tolist() == [2, 0, 1] and ids.batch == 1
-    assert vocabulary.ocn_members["decode"](host, (ids,), {}) == "nab"
-    assert vocabulary.ocn_members["decode"](host, ([0, 2],), {}) == "an"
+    assert vocabulary.members["decode"](host, (ids,), {}) == "nab"
+    assert vocabulary.members["decode"](host, ([0, 2],), {}) == "an"
     with pytest.raises(HostError, match='the vocabulary has no "c"'):
-        vocabulary.ocn_members["encode"](host, ("c",), {})
+        vocabulary.members["encode"](host, ("c",), {})
     with pytest.raises(HostError, match="3 characters, none at 3"):
-        vocabulary.ocn_members["decode"](host, ([3],), {})
+        vocabulary.members["decode"](host, ([3],), {})
 
 
 def test_a_line_as_text_shows_its_ranges(host):
