@@ -195,7 +195,7 @@ def _too_many(definition: Any, count: int, span: Span) -> Exception:
 
 
 def _unknown_argument(definition: Any, name: str, names: Sequence[str], span: Span) -> Exception:
-    from ocannl_lang.names.resolve import nearest
+    from ocannl_lang.names.nearest import nearest
 
     close = nearest(name, list(names))
     return fail(
@@ -226,7 +226,7 @@ def bind_arguments(
         if a.name is None:
             continue
         if a.name not in names:
-            from ocannl_lang.names.resolve import nearest
+            from ocannl_lang.names.nearest import nearest
 
             close = nearest(a.name, names)
             raise fail(
@@ -405,9 +405,10 @@ def apply_cd(ctx: Ctx, cd: CdRef, args: list[Given], expr: ast.Expr) -> Static:
     key = (*_tuple(place(outer, expr)), *(c.path for c in named))
     prefix = outer.owner.places.get(("cd", *key))
     if prefix is None:
-        base = ".".join([p for p in (outer.state_prefix, name, named[0].path if named else None) if p])
+        known = named and named[0].path in outer.state_key
+        base = ".".join([p for p in (outer.state_prefix, name, named[0].path if named and not known else None) if p])
         prefix = _free_prefix(outer.owner, base)
-        outer.owner.places["cd", *key] = prefix
+        outer.owner.places[("cd", *key)] = prefix
     frame = Frame("cd", cd.module, outer.owner, turns=(), depth=outer.depth + 1, state_prefix=prefix, state_key=key)
     _check_depth(frame, name, expr.span)
     for s, given in zip(definition.slots, cd.slots):

@@ -50,17 +50,18 @@ def settle_names(frame: Frame, names: list[str], value: Static) -> None:
     named = {id(i) for i in members}
     owner = frame.owner
     front: Instance | None = None
+    parts: list[Static] = [] if isinstance(value, Instance) or not members else list(value)
     if isinstance(value, Instance) and id(value) in named:
         value.name = owner.claim(names[0], value)
         front = value
     elif len(names) > 1 and members:
-        for name, part in zip(names, value):
+        for name, part in zip(names, parts):
             if isinstance(part, Instance) and id(part) in named:
                 part.name = owner.claim(name, part)
     elif members:
         front = Instance(None, owner, names[0])
         front.name = owner.claim(names[0], front)
-        for i, part in enumerate(value):
+        for i, part in enumerate(parts):
             if isinstance(part, Instance) and id(part) in named:
                 part.owner, part.name = front, str(i)
                 front.members[str(i)] = part
@@ -127,7 +128,6 @@ def _new_cell(
     ctx: Ctx, kind: Any, path: str, name: str, type: ast.TypeExpr | None, init: ast.Expr | None,
     node: ast.ParamExpr | ast.StateDecl,
 ) -> Cell:  # fmt: skip
-    build = ctx.build
     origin = Origin(node.name.span, (), "declaration", name)
     typed = _cell_shape(ctx, kind, type, name, origin)
     shape = typed.shape

@@ -71,7 +71,7 @@ def instance_member(ctx: Ctx, instance: Instance, name: str, span: Span) -> Stat
         probe(ctx, instance)
         found = instance.members.get(name)
     if found is None:
-        from ocannl_lang.names.resolve import nearest
+        from ocannl_lang.names.nearest import nearest
 
         close = nearest(name, list(instance.members))
         raise fail(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ocannl_lang.build.context import Build, Ctx, Frame, fail
 from ocannl_lang.build.values import DimRef, RowRef, SlotArg, Static, Symbolic
@@ -62,11 +61,11 @@ class Notation:
             slot, frame = passed[0].slot, passed[0].frame
             while (deeper := slot_parameter(slot, frame)) is not None:
                 slot, frame, collapse = deeper[0].slot, deeper[0].frame, collapse or deeper[1]
-        rows = {
-            kind: self._row(axes or (), kind, frame, result=result, collapse=collapse)
-            for kind, axes in (("batch", slot.batch), ("output", slot.output), ("input", slot.input))
-        }
-        return SlotShape(rows["batch"], rows["output"], rows["input"])
+        return SlotShape(
+            self._row(slot.batch or (), "batch", frame, result=result, collapse=collapse),
+            self._row(slot.output, "output", frame, result=result, collapse=collapse),
+            self._row(slot.input or (), "input", frame, result=result, collapse=collapse),
+        )
 
     def _row(
         self, axes: Sequence[ast.SlotAxis], kind: RowKind, frame: Frame, *, result: bool, collapse: bool

@@ -17,7 +17,6 @@ from ocannl_lang.shapes.terms import (
     SCALAR,
     Dim,
     DimVar,
-    Form,
     Leaf,
     Origin,
     Row,

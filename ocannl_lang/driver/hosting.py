@@ -143,7 +143,7 @@ class HostServices:
         counts = [len(r.dims) for r in (shape.batch, shape.output, shape.input)]
         if sum(counts) != array.ndim:
             return HostArray.of(array)
-        return HostArray(array, *counts)
+        return HostArray(array, counts[0], counts[1], counts[2])
 
     def prefers_host(self, name: str, values: list[Static]) -> bool:
         """Whether numpy does it as well: reductions of a whole array."""
@@ -313,7 +313,7 @@ def to_host(array: Array, shape: SolvedShape) -> Static:
     counts = [len(r.dims) for r in (shape.batch, shape.output, shape.input)]
     if array.ndim == 0:
         return int(array) if array.dtype.kind in "biu" else float(array)
-    return HostArray(array, *counts, tuple(d.basis for d in shape.dims))
+    return HostArray(array, counts[0], counts[1], counts[2], tuple(d.basis for d in shape.dims))
 
 
 def collect_arrays(value: Static, found: list[HostArray]) -> None:

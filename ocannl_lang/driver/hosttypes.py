@@ -118,7 +118,7 @@ def fit_array(
         counts.append(count)
     if type.precision is not None:
         data = convert(data, dtype_of(type.precision), f"`{name}`", span, code)
-    return HostArray(np.asarray(data, order="C"), *counts, tuple(bases))
+    return HostArray(np.asarray(data, order="C"), counts[0], counts[1], counts[2], tuple(bases))
 
 
 def _check_axis(

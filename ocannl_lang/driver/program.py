@@ -138,7 +138,9 @@ class Program:
         if dtype.kind in "iu":
             return np.zeros(shape, dtype)
         solved = solution.shape(cell.shape)
-        batch, output, input = (tuple(int(n) for n in r.sizes) for r in (solved.batch, solved.output, solved.input))
+        batch, output, input = (
+            tuple(n for n in r.sizes if isinstance(n, int)) for r in (solved.batch, solved.output, solved.input)
+        )
         return default_parameter(cell.path, batch, output, input, seed=self.options.seed, prec=_random_precision(precision)).astype(
             dtype, copy=False
         )

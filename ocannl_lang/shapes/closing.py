@@ -79,6 +79,9 @@ def close_rows(st: State) -> None:
         leaves = _with_equals(_open_leaf_rows(st, leaf_rows), differences)
         chosen = {v: most[v] for v in open_rows if v in leaves and v in most}
         if not chosen:
+            asked = _most(differences, asked=True)
+            chosen = {v: asked[v] for v in open_rows if v in leaves and v in asked}
+        if not chosen:
             if not told:
                 told = True
                 _undetermined_rows(st, leaf_rows, differences, most)
@@ -137,8 +140,11 @@ def _differences(st: State) -> list[Difference]:
     return out
 
 
-def _most(differences: list[Difference]) -> dict[int, int]:
-    """The greatest numbers of axes that are allowed; without those that nothing limits."""
+def _most(differences: list[Difference], *, asked: bool = False) -> dict[int, int]:
+    """The greatest numbers of axes that are allowed; without those that nothing limits.
+
+    `asked`: a row that has some axes already and may have more limits what broadcasts to it to those that it has.
+    """
     most: dict[int, int] = {0: 0}
     by_high: dict[int, list[tuple[int, int]]] = {}
     for d in differences:
@@ -146,6 +152,10 @@ def _most(differences: list[Difference]) -> dict[int, int]:
         if d.both:
             by_high.setdefault(d.low, []).append((d.high, d.need - d.have))
     queue = [0]
+    for d in differences if asked else ():
+        if d.low and d.high and d.have > d.need and d.have - d.need < most.get(d.low, d.have + 1):
+            most[d.low] = d.have - d.need
+            queue.append(d.low)
     while queue:
         nearer: list[int] = []
         for high in queue:
