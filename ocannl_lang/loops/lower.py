@@ -58,7 +58,6 @@ from ocannl_lang.loops.lower_shapes import (
     solved_extents,
     whole,
 )
-from ocannl_lang.shapes.terms import Shape
 
 
 def lower(graph: Graph, solution: Solution, precisions: Mapping[Key, str]) -> Program:
@@ -88,16 +87,16 @@ class Lowering:
         self.writer = Writer()
         self.buffers: dict[Value, Buffer] = {}
         self.nests: dict[Value, Nest] = {}
-        self._extents: dict[Shape, Extents] = {}
+        self._extents: dict[Value, Extents] = {}
         self._cells: dict[Cell, Buffer] = {}
         self._inputs = [self._make_input(v) for v in graph.inputs]
 
     # ------------------------------------------------------------ what operations read
 
     def extents(self, value: Value) -> Extents:
-        found = self._extents.get(value.shape)
+        found = self._extents.get(value)
         if found is None:
-            found = self._extents[value.shape] = solved_extents(self.solution, value.shape)
+            found = self._extents[value] = solved_extents(self.solution, value.shape)
         return found
 
     def number(self, value: Value) -> float | int:

@@ -63,6 +63,8 @@ def sub(a: Expr, b: Expr) -> Expr:
 
 
 def div(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const) and isinstance(b, Const) and b.value and is_float(a.prec):
+        return const(a.value / b.value, a.prec)
     return a if is_number(b, 1) else apply("div", a, b)
 
 

@@ -42,7 +42,7 @@ def flatten(slot: SlotShape, solution: Solution) -> tuple[FlatAxis, ...]:
         axes.extend(row.lead)
         if row.var is not None:
             sizes = solved_axes(solution, Row(var=row.var)).sizes
-            axes.extend(Label(f"..{row.var.id}.{i}", Size(size)) for i, size in enumerate(sizes))
+            axes.extend(Label(f"..{row.var.id}:r{i}", Size(size)) for i, size in enumerate(sizes))
         axes.extend(row.trail)
     return tuple(axes)
 
@@ -70,7 +70,7 @@ class TurnLoops:
         if key not in self._vars:
             size = size_of(label, self._solution)
             name = label.key.rsplit(":", 1)[-1] or "part"
-            self._vars[key] = None if size == 1 else Var(name.strip(".") or "axis", size)
+            self._vars[key] = None if size == 1 else Var(name, size)
         var = self._vars[key]
         return Affine() if var is None else Affine.of(var)
 
