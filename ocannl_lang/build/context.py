@@ -94,7 +94,6 @@ class Build:
     world: World
     graph: Graph
     problem: Problem = field(default_factory=Problem)
-    solver: Solver = field(default_factory=Solver)
     frames: list[OriginFrame] = field(default_factory=list[OriginFrame])
     versions: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
     first: dict[Cell, Value] = field(default_factory=dict[Cell, Value])
@@ -105,14 +104,27 @@ class Build:
     training: bool = False
     host: bool = False
     steps: int = 0
+    _solver: Solver | None = None
+    _told: tuple[int, int] = (0, 0)
 
     def add(self, constraint: Constraint) -> None:
         self.problem.constraints.append(constraint)
-        self.solver.add(constraint)
 
     def add_leaf(self, leaf: Leaf) -> None:
         self.problem.leaves.append(leaf)
-        self.solver.add_leaf(leaf)
+
+    @property
+    def solver(self) -> Solver:
+        """What propagation finds from the constraints so far; it works only where something is asked."""
+        if self._solver is None:
+            self._solver = Solver()
+        constraints, leaves = self._told
+        for leaf in self.problem.leaves[leaves:]:
+            self._solver.add_leaf(leaf)
+        for constraint in self.problem.constraints[constraints:]:
+            self._solver.add(constraint)
+        self._told = (len(self.problem.constraints), len(self.problem.leaves))
+        return self._solver
 
     def origin(self, span: Span, form: Form = "other", symbol: str = "") -> Origin:
         return Origin(span, tuple(self.frames), form, symbol)

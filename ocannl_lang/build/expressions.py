@@ -89,8 +89,8 @@ def _sized(ctx: Ctx, value: DimRef | RowRef) -> Static:
 def resolved(ctx: Ctx, number: Symbolic) -> Static:
     """A symbolic number as a Python number if what is known so far fixes it."""
     term = number.term
-    if isinstance(term, Size) and isinstance(term.value, Unknown):
-        return number
+    if isinstance(term, Size):
+        return number if isinstance(term.value, Unknown) else term.value
     known = ctx.build.solver.evaluate(term)
     if known is None or isinstance(known, Unknown) or not isinstance(known, (int, float)):
         return number

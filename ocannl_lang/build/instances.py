@@ -155,7 +155,7 @@ def _initial_value(ctx: Ctx, cell: Cell, init: ast.Expr, origin: Origin) -> Valu
     """The graph of an initial value, of the cell's shape. Its constraints are solved with those of the build it stands in."""
     build = ctx.build
     graph = Graph(f"{cell.path}.init", [], [], {}, False, init.span)
-    inner = Build(ctx.world, graph, build.problem, build.solver, list(build.frames), training=build.training)
+    inner = Build(ctx.world, graph, build.problem, list(build.frames), training=build.training)
     root = Instance(None, None, "init", f"{cell.path}.init")
     frame = Frame(
         "op", ctx.frame.module, root, dict(ctx.frame.scope), ctx.frame.slots, ctx.frame.turns, depth=ctx.frame.depth
