@@ -92,7 +92,7 @@ class Notation:
 
     def _row_var(self, name: str, axis: ast.AxisEllipsis | ast.AxisRowVar, frame: Frame, *, result: bool) -> RowVar:
         declared = frame.scope.get(name) if isinstance(axis, ast.AxisRowVar) else None
-        if declared is not None and isinstance(declared.value, RowRef):
+        if declared is not None and isinstance(declared.value, RowRef) and declared.value.declared:
             return declared.value.var
         key = (frame.id, name)
         if isinstance(axis, ast.AxisRowVar) and key in self.labels:
@@ -162,7 +162,7 @@ class Notation:
 
     def label(self, name: str, span: Span, frame: Frame, *, result: bool) -> ir.Label:
         binding = frame.scope.get(name)
-        if binding is not None and isinstance(binding.value, DimRef):
+        if binding is not None and isinstance(binding.value, DimRef) and binding.value.declared:
             self.in_operands.add((frame.id, name))
             return ir.Label(f"{frame.id}:{name}", binding.value.dim)
         if name in frame.slots:

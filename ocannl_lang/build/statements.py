@@ -195,13 +195,13 @@ def _dims(ctx: Ctx, stmt: ast.DimDecl) -> None:
                 dim = Size(size, why=at, text="" if expr.span.text == str(size) else ident.name)
             else:
                 dim = tensors.size_dim(build, Symbolic(size, True), f"`{ident.name}`", origin)
-        ctx.frame.scope[ident.name] = Binding(DimRef(ident.name, dim))
+        ctx.frame.scope[ident.name] = Binding(DimRef(ident.name, dim, declared=True))
 
 
 def _rows(ctx: Ctx, stmt: ast.RowDecl) -> None:
     for ident in stmt.names:
         origin = ctx.build.origin(ident.span, "declaration", ident.name)
-        ctx.frame.scope[ident.name] = Binding(RowRef(ident.name, RowVar(f"`..{ident.name}..`", origin)))
+        ctx.frame.scope[ident.name] = Binding(RowRef(ident.name, RowVar(f"`..{ident.name}..`", origin), declared=True))
 
 
 def _state(ctx: Ctx, stmt: ast.StateDecl) -> None:

@@ -143,6 +143,8 @@ def named_size(
     from ocannl_lang.build.expressions import lookup
 
     value = lookup(ctx, size_name)
+    if new_names != "error" and not isinstance(value, (int, DimRef, RowRef, Symbolic)):
+        value = None  # in a signature only sizes are meant; any other name in scope is one by chance
     if value is not None:
         if isinstance(value, DimRef):
             return value.dim

@@ -132,18 +132,20 @@ class ResultRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DimRef:
-    """A name for a size: declared by `dim`, or introduced by a signature."""
+    """A name for a size: declared by `dim`, or introduced by a signature. Axes notation means the `declared` ones only."""
 
     name: str
     dim: Dim
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRef:
-    """A name for a row, declared by `row`; as a number it is the product of its sizes."""
+    """A name for a row; as a number it is the product of its sizes. Axes notation means the `declared` ones only."""
 
     name: str
     var: RowVar
+    declared: bool = False
 
     @property
     def row(self) -> Row:

@@ -217,6 +217,6 @@ def _said_before(d: Diagnostic, earlier: list[Diagnostic]) -> bool:
         if e.span.source is not d.span.source or e.severity != "error":
             continue
         overlap = e.span.start < max(d.span.end, d.span.start + 1) and d.span.start < max(e.span.end, e.span.start + 1)
-        if overlap and e.code[:3] == d.code[:3] and e.code[:3] in ("E02", "E03", "E01"):
+        if overlap and e.code[:3] == d.code[:3] and e.code[:3] in ("E01", "E02", "E03", "E05"):
             return True
     return False

@@ -41,10 +41,19 @@ class ModuleSet:
 
     root: Path
     modules: dict[str, LoadedModule] = field(default_factory=dict[str, LoadedModule])
+    _standard: dict[str, Interface | None] = field(default_factory=dict[str, "Interface | None"])
 
     def member(self, module_path: tuple[str, ...]) -> Interface | None:
-        found = self.modules.get(".".join(module_path))
-        return None if found is None else found.interface
+        """The interface of a module; one of the standard library that is not imported is read for suggestions."""
+        name = ".".join(module_path)
+        found = self.modules.get(name)
+        if found is not None:
+            return found.interface
+        if name not in self._standard:
+            path = stdlib_dir() / Path(*module_path).with_suffix(".ocn")
+            loaded = _load(name, path, read_file, (), Collector(), standard=True) if path.is_file() else None
+            self._standard[name] = None if loaded is None else loaded.interface
+        return self._standard[name]
 
 
 def load_modules(path: Path, reader: Reader, intrinsics: dict[str, Iterable[str]], collector: Collector) -> ModuleSet | None:
