@@ -63,18 +63,14 @@ def load(
 
 
 def check(path: str | os.PathLike[str]) -> list[Diagnostic]:
-    """All diagnostics of a module and of what it imports, by place. Runs nothing. `FileNotFoundError` if there is no
-    such file.
-    """
+    """All diagnostics of a module and of what it imports, by place. Runs nothing. `FileNotFoundError` if there is no such file."""
     from ocannl_lang.driver.session import Session
 
     return Session().check(_existing(path))
 
 
 def install(**options: Any) -> None:
-    """From now on `import model` finds `model.ocn` on `sys.path`, after Python's own modules. The options are those of
-    `load`.
-    """
+    """From now on `import model` finds `model.ocn` on `sys.path`, after Python's own modules. The options are those of `load`."""
     from ocannl_lang.importer import install_finder
 
     install_finder(lambda path: load(path, **options))
@@ -145,18 +141,14 @@ class Module(ModuleType):
             save_cells(self._program, self._program.cells(), Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Reads the parameters and states from a file that `save` wrote; what does not fit raises `OcnError`, and
-        nothing is read.
-        """
+        """Reads parameters and states from a file of `save`. What does not fit raises `OcnError`, and nothing changes."""
         from ocannl_lang.driver.running import load_cells
 
         with self._lock, _errors(self._program):
             load_cells(self._program, self._program.cells(), Path(path), exact=True)
 
     def fork(self) -> Module:
-        """A module with the same code and, at first, the same parameters and states, of which it has its own from now
-        on.
-        """
+        """A module with the same code and, at first, the same parameters and states, of which it has its own from now on."""
         with self._lock:
             return Module(_forked(self._program))
 
@@ -182,9 +174,7 @@ class Routine:
         self.__signature__ = _signature(compiled)
 
     def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
-        """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy
-        arguments.
-        """
+        """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy arguments."""
         if named or len(args) != len(self._names):
             args = self._in_order(args, named)
         try:

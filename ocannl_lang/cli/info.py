@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import click
@@ -74,6 +73,8 @@ def _size(file: Path) -> int:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -21,9 +21,7 @@ from ocannl_lang.cli.test import test
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command line and ends the process with its status: 0, 1 (errors found or failed), 2 (wrong use), 130
-    (Ctrl-C).
-    """
+    """Runs the command line and ends the process with its status: 0, 1 (errors found or failed), 2 (wrong use), 130 (Ctrl-C)."""
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal does not have must not end the program.
         if isinstance(stream, io.TextIOWrapper):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocannl_lang.cli.common import complete_files, open_session, run_options, with_run_options
 from ocannl_lang.cli.console import Failure, show_diagnostics
-from ocannl_lang.syntax import ast
+
+if TYPE_CHECKING:
+    from ocannl_lang.syntax import ast
 
 
 class _RunCommand(click.Command):
@@ -57,6 +59,7 @@ def run(context: click.Context, file: str, main_options: tuple[str, ...], **opti
 def _command(syntax: ast.Module, start: Any, options: dict[str, Any]) -> click.Command:
     """The command for the `main` of a module; options of `ocn run` that stand after the file join those before it."""
     from ocannl_lang.host.options import main_command
+    from ocannl_lang.syntax import ast
 
     main = next((item for item in syntax.items if isinstance(item, ast.MainDef)), None)
 
@@ -103,6 +106,8 @@ def syntax_of(path: Path) -> ast.Module:
 
 def _check_settings(syntax: ast.Module, settings: tuple[tuple[str, Any], ...]) -> None:
     """Every name that is set must be a top-level `let` or the config of a routine."""
+    from ocannl_lang.syntax import ast
+
     known: list[str] = []
     for item in syntax.items:
         if isinstance(item, ast.Let):

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostArray:
-    """`data` in memory order: `batch` axes first, then `output`, then `input` axes; `bases` per axis, "default" where
-    none.
-    """
+    """`data` in memory order: `batch` axes first, then `output`, then `input` axes; `bases` per axis, "default" where none."""
 
     data: NDArray[Any]
     batch: int

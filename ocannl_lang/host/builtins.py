@@ -216,9 +216,7 @@ def _dict(_host: HostContext, *pairs_or_dict: Any, **entries: Any) -> dict[Any, 
 
 
 def _reduced(name: str, of_numbers: Callable[[list[host_values.Number]], Any], of_array: Callable[[Any], Any]) -> None:
-    """Registers a reducer of lists of numbers and, to a single number, of arrays; `max(a, b)` and the like of several
-    numbers.
-    """
+    """Registers a reducer of lists of numbers and, to a single number, of arrays; `max(a, b)` and the like of several numbers."""
 
     def reduce(_host: HostContext, x: Any, *others: Any) -> Any:
         if isinstance(x, HostArray) and not others:

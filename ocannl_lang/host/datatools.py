@@ -79,9 +79,7 @@ def split(_host: HostContext, arrays: Any, fractions: Any, seed: Any = None) -> 
 
 
 def windows(_host: HostContext, ids: Any, length: Any, step: Any = 1) -> HostArray:
-    """`windows(ids, 8)`: all stretches of this length, as `i32[windows, length | ]`; they start `step` positions
-    apart.
-    """
+    """`windows(ids, 8)`: all stretches of this length, as `i32[windows, length | ]`; they start `step` positions apart."""
     data = ids.data if isinstance(ids, HostArray) else np.asarray(numbers(ids, "what windows takes")).astype(np.int32)
     if data.ndim != 1:
         raise HostError(f"windows takes a list or an array with one axis, not {kind_of(ids)}", "E0301")
@@ -94,9 +92,7 @@ def windows(_host: HostContext, ids: Any, length: Any, step: Any = 1) -> HostArr
 
 
 def char_vocabulary(_host: HostContext, text: Any) -> HostObject:
-    """The characters of `text`, each once, in order: `chars`, `size`, `encode(text)` to `i32[n | ]`, `decode(ids)` to
-    a string.
-    """
+    """The characters of `text`, each once, in order: `chars`, `size`, `encode(text)` to `i32[n | ]`, `decode(ids)` to a string."""
     chars = "".join(sorted(set(string(text, "what char_vocabulary takes"))))
     position = {char: i for i, char in enumerate(chars)}
 

@@ -102,9 +102,7 @@ def _from_dlpack(value: Any) -> Array:
 
 
 def _narrow_torch(value: Any) -> Array | None:
-    """A tensor of PyTorch in bf16 or an 8-bit float, which numpy's DLPack does not know: the same bytes under another
-    type.
-    """
+    """A tensor of PyTorch in bf16 or an 8-bit float, which numpy's DLPack does not know: the same bytes under another type."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return None

@@ -1,6 +1,4 @@
-"""Values that host functions give and that have members of their own, e.g. the vocabulary of a text with `encode` and
-`decode`.
-"""
+"""Values that host functions give and that have members of their own, e.g. the vocabulary of a text with `encode` and `decode`."""
 
 from __future__ import annotations
 

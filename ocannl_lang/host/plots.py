@@ -51,9 +51,7 @@ def line(
 
 
 def scatter(host: HostContext, *points: Any, labels: Any = None, title: Any = None, file: Any = None) -> None:
-    """`plot.scatter(points, labels)`: points as `[n | 2]`, or their x and y one after the other; a kind for each, if
-    given.
-    """
+    """`plot.scatter(points, labels)`: points as `[n | 2]`, or their x and y one after the other; a kind for each, if given."""
     values, file = _with_file(points, file)
     places, kinds = _points(values, labels)
     kinds = np.zeros(len(places), np.int64) if kinds is None else kinds
@@ -74,9 +72,7 @@ def scatter(host: HostContext, *points: Any, labels: Any = None, title: Any = No
 
 
 def image(host: HostContext, pixels: Any, title: Any = None, file: Any = None) -> None:
-    """`plot.image(x)`: an image `[h, w]` or `[h, w, c]` with 1, 3 or 4 channels, or a batch of them side by side (64
-    at most).
-    """
+    """`plot.image(x)`: an image `[h, w]` or `[h, w, c]` with 1, 3 or 4 channels, or a batch of them side by side (64 at most)."""
     if isinstance(title, str) and file is None and _is_file(title):
         title, file = None, title
     tile = _tiles(array(pixels, "what image takes"))

@@ -143,9 +143,7 @@ def _tables(array: HostArray, shown: list[Positions], cells: dict[Any, str], out
 
 
 def _aligned(values: NDArray[Any]) -> list[str]:
-    """Numbers with points below each other and four digits after them at most; scientific where all are tiny or one is
-    huge.
-    """
+    """Numbers with points below each other and four digits after them at most; scientific where all are tiny or one is huge."""
     if is_float(values.dtype) and values.dtype.kind != "f":
         values = values.astype(np.float32)
     finite = np.abs(values[np.isfinite(values)].astype(np.float64))

@@ -1,6 +1,4 @@
-"""Random numbers of host code: one stream after the other of the program's own generator, so a seed repeats a run
-everywhere.
-"""
+"""Random numbers of host code, from the generator of the language: a seed repeats a run everywhere."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ AHEAD = 256
 
 @dataclass(slots=True)
 class HostRandom:
-    """A stream of random numbers: a pure function of `seed`, of the `place` that draws, and of how many were drawn
-    before.
-    """
+    """A stream of random numbers: a pure function of `seed`, of the `place` that draws, and of how many it drew."""
 
     seed: int
     place: str

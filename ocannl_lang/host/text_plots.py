@@ -77,9 +77,7 @@ def bars(edges: Floats, counts: NDArray[np.int64]) -> list[str]:
 
 
 def shades(image: Floats) -> list[str]:
-    """A picture in shades of grey, two characters for a pixel: `image` holds rows of values, of which the largest is
-    densest.
-    """
+    """A picture in shades of grey, two characters for a pixel: `image` holds rows of values, of which the largest is densest."""
     low, high = float(np.nanmin(image)), float(np.nanmax(image))
     level = np.nan_to_num((image - low) / ((high - low) or 1.0))
     index = np.minimum((level * len(_SHADES)).astype(int), len(_SHADES) - 1)

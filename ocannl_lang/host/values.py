@@ -91,9 +91,7 @@ def numbers(value: object, what: str) -> NDArray[np.float64]:
 
 
 def array(value: object, what: str) -> HostArray:
-    """An array as it is; numbers in lists, nested to any depth, as f32 (i32 if all are ints) with the first axis as
-    batch.
-    """
+    """An array as it is; numbers in lists, nested to any depth, as f32 (i32 if all are ints) with the first axis as batch."""
     if isinstance(value, HostArray):
         return value
     if isinstance(value, (list, tuple, range)) or number_or_none(value) is not None:
@@ -109,9 +107,7 @@ def array(value: object, what: str) -> HostArray:
 
 
 def elements(value: object, what: str = "this") -> Iterable[Any]:
-    """The elements of a list, tuple, range, string or iterable, the keys of a dict, the parts of an array along its
-    first axis.
-    """
+    """The elements of a list, tuple, range, string or iterable, the keys of a dict, the parts of an array along its first axis."""
     match value:
         case HostArray():
             return parts(value)

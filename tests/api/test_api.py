@@ -176,6 +176,23 @@ def test_parameters_by_path(m):
         m.params["f.w"] = np.ones((2, 3), complex)
 
 
+def test_parameters_set_before_their_shape_is_known(tmp_path):
+    path = tmp_path / "open.ocn"
+    path.write_text(
+        "op dense(x) = {w: [... -> 2]} * x\nlet f = dense\nroutine g(x: f32[n | m]) -> f32[n | 2]:\n    return f(x)\n"
+    )
+    m = ocn.load(path, backend="reference")
+    with pytest.raises(ocn.OcnError, match=r"`f\.w` is not fixed yet"):
+        m.params["f.w"]
+    m.params["f.w"] = np.ones((2, 3))
+    assert m.params["f.w"].shape == (2, 3)
+    assert m.g(X).tolist() == [[3, 3], [12, 12]]
+    other = ocn.load(path, backend="reference")
+    other.params["f.w"] = np.ones((2, 5))
+    with pytest.raises(ocn.OcnError, match=r"\[2, 5\]"):
+        other.g(X)
+
+
 def test_training_changes_the_parameters(m):
     losses = [m.step(X, 0.01) for _ in range(5)]
     assert losses == sorted(losses, reverse=True)
