@@ -39,6 +39,7 @@ class _Kinds:
     else_: int
     colon: int
     einsum: int
+    star: int
     closer_of: dict[int, int]
     opener_of: dict[int, int]
     asks: frozenset[int]
@@ -57,6 +58,7 @@ def _kinds() -> _Kinds:
         else_=ids["_ELSE"],
         colon=ids["_COLON"],
         einsum=ids["EINSUM"],
+        star=ids["STAR"],
         closer_of={ids[a]: ids[b] for a, b in _PAIRS.items()},
         opener_of={ids[b]: ids[a] for a, b in _PAIRS.items()},
         asks=frozenset(ids[name] for name in _ASKS_FOR_MORE),
@@ -113,8 +115,8 @@ def lay_out(source: Source, cut: Cut, collector: Collector) -> list[Token]:
                     before, _, end = result[-1]
                 continue
             if continues:
-                # The brace of an infix einsum asks for its right side.
-                kind = kinds.einsum
+                # The brace of an infix einsum asks for its right side, as any operator does.
+                kind = kinds.star
         elif kind == then:
             layout.open_choices += not brackets
         elif kind == else_ and not brackets:

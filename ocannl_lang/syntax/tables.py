@@ -115,8 +115,8 @@ def build_data(grammar: str) -> dict[str, Any]:
         "terminals": len(terminals),
         "actions": actions,
         "rules": [_rule_data(rule, ids) for rule in tool.rules],
-        "starts": {name: numbers[state] for name, state in table.start_states.items()},
-        "ends": {name: numbers[state] for name, state in table.end_states.items()},
+        "starts": {name: numbers[table.start_states[name]] for name in STARTS},
+        "ends": {name: numbers[table.end_states[name]] for name in STARTS},
         "patterns": [
             [
                 t.name,

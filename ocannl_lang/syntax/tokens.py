@@ -69,7 +69,7 @@ class Lexicon:
 _GROUP_LINE, _GROUP_COMMENT, _GROUP_TEXT, _GROUP_ODD = -1, -2, -3, -4
 
 _LINE = r"(?:\r?\n[ \t\f]*(?:\#[^\n]*)?)+"
-_TOP = re.compile(r"\ufeff?(?:[ \t\f]*(?:\#[^\n]*)?\r?\n)*[ \t\f]*")
+_TOP = re.compile(r"\ufeff?(?:[ \t\f]*(?:\#[^\n]*)?\r?\n)*[ \t\f]*(?:\#[^\n]*\Z)?")
 
 
 @lru_cache(maxsize=1)
@@ -314,6 +314,12 @@ def _odd(source: Source, position: int, end: int, result: Cut, collector: Collec
     if position >= end:
         return end
     character = text[position]
+    last = result.tokens[-1] if result.tokens else None
+    if last is not None and last.end == position and text[last.start : position + 1].isidentifier():
+        # A combining mark goes on with the name before it.
+        stop = _long_name(source, last.start, position, end, collector)
+        result.tokens[-1] = Token(lex.ids["NAME"], last.start, stop)
+        return stop
     if character == '"':
         stop, is_closed = strings.scan(source, position, end, collector)
         if not is_closed:
