@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
@@ -11,9 +12,10 @@ from ocannl_lang.loops.facts import cost, covers, stride
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
-from ocannl_lang.schedule.nests import Member, Tree, member, tree
-from ocannl_lang.schedule.tiles import Region, Tile, choose, lanes_of, region
+from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
+from ocannl_lang.schedule.tiles import Region, Tile, block_of, choose, lanes_of, region
 from ocannl_lang.schedule.transforms import (
+    Block,
     IllegalTransform,
     Lanes,
     Mark,
@@ -22,6 +24,7 @@ from ocannl_lang.schedule.transforms import (
     Sink,
     Split,
     Transform,
+    apart,
     apply,
     independent,
 )
@@ -74,21 +77,12 @@ def _parallel(kernel: Kernel, cycles: float) -> Kernel:
     first = kernel.body[0]
     if cycles < _PARALLEL_CYCLES or not isinstance(first, Loop) or first.var.size < 2 or first.kind != "serial":
         return kernel
-    names = [s.var.name for s in kernel.body if isinstance(s, Loop)]
-    if names.count(first.var.name) > 1 or not _tails_only(kernel.body):
+    if not apart(first, kernel.body[1:], kernel.spaces):
         return kernel
     try:
         return apply(kernel, [Mark(first.var.name, "parallel")])
     except IllegalTransform:
         return kernel
-
-
-def _tails_only(body: Sequence[Stmt]) -> bool:
-    """Whether the first loop's outer statements are just what a split left over: they may run on whichever thread is last."""
-    first = body[0]
-    assert isinstance(first, Loop)
-    base = first.var.name.removesuffix(".o")
-    return all(isinstance(s, Loop) and s.var.name == base + ".i" for s in body[1:])
 
 
 # ---------------------------------------------------------------- regions
@@ -170,15 +164,51 @@ def _vector_cycles(body: Sequence[Compute], v: Var, spaces: dict[Buffer, Space],
 
 
 def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
+    lanes = lanes_of(r, target)
+    exchanged = _exchange(r, lanes)
+    if exchanged is not None:
+        plan.cycles += turns * math.prod(v.size for v in r.chain)
+        plan.steps.extend(exchanged)
+        return
     tile = choose(r, target)
     plan.cycles += turns * tile.cycles
-    lanes = lanes_of(r, target)
-    packed = tuple(_pack(a, r, tile, lanes, target, plan) for a in tile.packed)
+    factors = {v: f for v, f in tile.rows}
+    if tile.vector is not None:
+        factors[tile.vector] = lanes * tile.chunks
+    packed = {v: tuple(_pack(a, r, x, factors[x], target, plan) for a, x in tile.packed if x is v) for v in factors}
     plan.steps.extend(steps_of(r, tile, lanes, packed))
 
 
-def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...] = ()) -> list[Transform]:
-    """The transforms that make a region run as its tile says."""
+def _exchange(r: Region, lanes: int) -> list[Transform] | None:
+    """The transforms of a copy that reads along one loop and writes along another, None for anything else."""
+    if r.sums or len(r.outer) != 1:
+        return None
+    c = r.outer[0]
+    if c.accum != "set" or not isinstance(c.value, Access) or c.value.guarded or c.target.guarded:
+        return None
+    if not all(isinstance(i, Affine) for i in (*c.value.index, *c.target.index)):
+        return None
+    reading = [v for v in r.chain if stride(c.value, v) == 1 and v.size >= lanes]
+    writing = [v for v in r.chain if stride(c.target, v) == 1 and v.size > 1]
+    if len(reading) != 1 or len(writing) != 1 or reading == writing:
+        return None
+    a, b = reading[0], writing[0]
+    steps: list[Transform] = []
+    order = [*(v for v in r.chain if v is not a and v is not b), a, b]
+    if order != list(r.chain):
+        steps.append(Order(tuple(v.name for v in order)))
+    name = b.name
+    if b.size > 4 * lanes:
+        # Squares along what is written, so that whole cache lines are.
+        steps.append(Split(name, 2 * lanes))
+        name += ".i"
+    steps += [Mark(name, "vector"), Split(a.name, lanes)]
+    steps += [Mark(f"{a.name}.i", "unrolled"), Sink(f"{a.name}.i")]
+    return steps
+
+
+def steps_of(r: Region, tile: Tile, lanes: int, packed: Mapping[Var, tuple[Packed, ...]]) -> list[Transform]:
+    """The transforms that make a region run as its tile says. `packed`: copies of operands, by the loop they are split with."""
     steps: list[Transform] = []
     v = tile.vector
     if v is None:
@@ -200,19 +230,22 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...] = ())
         if r.sums[-1] is not v:
             steps.append(Order(tuple(x.name for x in (*(x for x in r.sums if x is not v), v))))
     name = v.name
-    if v.size > width or packed:
-        steps.append(Split(name, width, packed))
+    if v.size > width or packed.get(v):
+        steps.append(Split(name, width, packed.get(v, ())))
         name += ".i"
+    for row, factor in tile.rows:
+        if packed.get(row) or row.size > factor:
+            steps.append(Split(row.name, factor, packed.get(row, ())))
+    size = block_of(r, tile, lanes)
+    if size is not None and order[0] is v:
+        steps.append(Block(r.sums[0].name, size, f"{v.name}.o"))
     steps.append(Mark(name, "vector"))
     if v in r.sums:
         steps.append(Lanes(name))
     elif r.sums or r.chain[-1] is not v:
         steps.append(Sink(name))
     for row, factor in reversed(tile.rows):
-        own = row.name
-        if row.size > factor:
-            steps.append(Split(own, factor))
-            own += ".i"
+        own = row.name + (".i" if packed.get(row) or row.size > factor else "")
         steps += [Mark(own, "unrolled"), Sink(own)]
     return steps
 
@@ -220,24 +253,26 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...] = ())
 # ---------------------------------------------------------------- packing
 
 
-def _pack(a: Access, r: Region, tile: Tile, lanes: int, target: Target, plan: _Plan) -> Packed:
-    """Copies an operand into the order of the tile; the kernels that do it run before."""
-    v = tile.vector
-    assert v is not None
-    width = lanes * tile.chunks
+def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan) -> Packed:
+    """Copies an operand into the order of tiles of `width` along `v`; the kernels that do it run before."""
     used = [x for i in a.index if isinstance(i, Affine) for x, _ in i.terms if x is not v]
     outer = tuple(x for x in r.chain if x in used)
     sums = tuple(x for x in r.sums if x in used)
-    tiles = -(-v.size // width)
-    shape = (*(x.size for x in outer), tiles, *(x.size for x in sums), width)
+    whole, rest = divmod(v.size, width)
+    shape = (*(x.size for x in outer), whole + (rest > 0), *(x.size for x in sums), width)
     copy = Buffer(f"{a.buffer.name}.packed", shape, a.buffer.prec)
-    new = {x: Var(x.name, x.size) for x in (*outer, *sums)}
-    o, i = Var(f"{v.name}o", tiles), Var(f"{v.name}i", width)
-    at = {x: Affine.of(y) for x, y in new.items()}
-    at[v] = Affine(tuple(t for t in ((o, width), (i, 1))))
-    source = Access(a.buffer, tuple(substitute_index(x, at) for x in a.index), v.size % width != 0)
-    place = (*(new[x] for x in outer), o, *(new[x] for x in sums), i)
-    assign = Assign(Access(copy, tuple(Affine.of(x) for x in place)), "set", True, place, source)
-    plan.before.extend(_scheduled(tree([member(assign)], [copy]), target))
+    for count, size, first in ((whole, width, 0), (1, rest, whole)):
+        if not count * size:
+            continue
+        new = {x: Var(x.name, x.size) for x in (*outer, *sums)}
+        o, i = Var(f"{v.name}.o", count), Var(f"{v.name}.i", size)
+        tile = Affine.of(o) if count > 1 else Affine((), first)
+        at = {x: Affine.of(y) for x, y in new.items()}
+        at[v] = Affine(tuple(sorted((*((t, c * width) for t, c in tile.terms), (i, 1)), key=lambda t: t[0].id)), tile.offset * width)
+        source = Access(a.buffer, tuple(substitute_index(x, at) for x in a.index))
+        place = (*(Affine.of(new[x]) for x in outer), tile, *(Affine.of(new[x]) for x in sums), Affine.of(i))
+        stmts: tuple[Stmt, ...] = (Compute(Access(copy, place), "set", source),)
+        for x in reversed((*(new[x] for x in outer), *((o,) if count > 1 else ()), *(new[x] for x in sums), i)):
+            stmts = (Loop(x, "serial", stmts),)
+        plan.before.extend(_scheduled(Tree(named(stmts), {}), target))
     return Packed(a, copy, outer, sums)
-

@@ -65,7 +65,7 @@ def tree(members: Sequence[Member], needed: Iterable[Buffer]) -> Tree:
     spaces: dict[Buffer, Space] = {}
     body = tuple(_build([_with_own_loops(m) for m in members], spaces))
     body = _forward(body, {}, spaces)
-    return Tree(_named(_without_unread(body, set(needed), spaces), {}, {}), spaces)
+    return Tree(named(_without_unread(body, set(needed), spaces)), spaces)
 
 
 def _with_own_loops(m: Member) -> Member:
@@ -284,8 +284,12 @@ def _without_unread(body: tuple[Stmt, ...], needed: set[Buffer], spaces: dict[Bu
     return kept(body)
 
 
-def _named(body: tuple[Stmt, ...], used: dict[str, int], at: dict[Var, Affine]) -> tuple[Stmt, ...]:
+def named(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The same tree with a name of its own for every loop."""
+    return _named(body, {}, {})
+
+
+def _named(body: tuple[Stmt, ...], used: dict[str, int], at: dict[Var, Affine]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
     for s in body:
         if isinstance(s, Loop):

@@ -24,6 +24,8 @@ _ROW_FACTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 _CHUNKS = (1, 2, 3, 4, 6, 8)
 # Packing pays where each element is read at least so often.
 _LEAST_REUSE = 8
+# What of a packed operand is used again and again within a tile's sums.
+_PANEL_BYTES = 20 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,14 @@ class Region:
 class Tile:
     """A choice. `vector`: the loop in vectors, `chunks` of them at a time; `rows`: loops written out, with how many turns.
 
-    `packed`: operands that are copied first, into the order in which they are read. `cycles`: the model's estimate of the whole.
+    `packed`: operands that are copied first, into the order in which they are read, each with the loop whose tiles it lies in.
+    `cycles`: the model's estimate of the whole.
     """
 
     vector: Var | None
     chunks: int
     rows: tuple[tuple[Var, int], ...]
-    packed: tuple[Access, ...]
+    packed: tuple[tuple[Access, Var], ...]
     cycles: float
 
 
@@ -124,7 +127,9 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
             if chunks > most and chunks > 1:
                 break
             if model.fits(chunks, rows):
-                yield Tile(v, chunks, rows, packed, model.cycles(chunks, rows))
+                more = model.packed_rows(rows)
+                all_packed = (*((a, v) for a in packed), *more)
+                yield Tile(v, chunks, rows, all_packed, model.cycles(chunks, rows, tuple(a for a, _ in more)))
 
 
 def _rows(model: _Model) -> Iterator[tuple[tuple[Var, int], ...]]:
@@ -164,14 +169,16 @@ def _sum_vector(r: Region, v: Var) -> bool:
 
 def _packings(r: Region, v: Var, lanes: int) -> list[tuple[Access, ...]]:
     """Nothing packed, or everything that is read often and badly along `v`."""
-    turns = math.prod(x.size for x in (*r.chain, *r.sums))
     found: list[Access] = []
-    if r.sums:
-        for c in r.inner:
-            for a in accesses(c.value):
-                if a not in found and packable(a, v) and turns >= _LEAST_REUSE * _own_turns(a, lanes, v) and _bad(a, v, r):
-                    found.append(a)
+    for c in r.inner if r.sums else ():
+        for a in accesses(c.value):
+            if a not in found and packable(a, v) and _read_often(a, r) and (stride(a, v) != 1 or _far_rows(a, r)):
+                found.append(a)
     return [()] if not found else [(), tuple(found)]
+
+
+def _read_often(a: Access, r: Region) -> bool:
+    return math.prod(x.size for x in (*r.chain, *r.sums)) >= _LEAST_REUSE * _own_turns(a)
 
 
 def packable(a: Access, v: Var) -> bool:
@@ -191,13 +198,31 @@ def packable(a: Access, v: Var) -> bool:
     return here and math.prod(x.size for x in seen) <= 2 * a.buffer.size
 
 
-def _own_turns(a: Access, lanes: int, v: Var) -> int:
+def _own_turns(a: Access) -> int:
     return math.prod(x.size for i in a.index if isinstance(i, Affine) for x, _ in i.terms)
 
 
-def _bad(a: Access, v: Var, r: Region) -> bool:
-    step = stride(a, v)
-    return step != 1 or _far_rows(a, r)
+def block_of(r: Region, tile: Tile, lanes: int) -> int | None:
+    """How many turns of the first loop of the sums to take at a time, so that a panel stays in the first cache; None for all."""
+    v = tile.vector
+    if v is None or v not in r.chain or not tile.rows or v.size < 2 * lanes * tile.chunks or len(r.inner) != 1:
+        return None
+    turns = math.prod(x.size for x in r.sums)
+    rows = math.prod(x.size for x in r.chain if x is not v)
+    tiles = rows // math.prod(f for _, f in tile.rows)
+    prec = SIZES.get(r.inner[0].target.buffer.prec, 4)
+    most = _PANEL_BYTES // (lanes * tile.chunks * prec)
+    if turns <= most * 1.25 or tiles < 8 or r.inner[0].accum != "add":
+        return None
+    inside = turns // r.sums[0].size
+    first = r.sums[0].size
+    blocks = -(-first // max(1, most // inside))
+    return -(-first // blocks) if blocks > 1 else None
+
+
+def _too_big(a: Access) -> bool:
+    """Whether an operand comes from beyond the second cache every time: then only one long stretch is fetched ahead well."""
+    return _own_turns(a) * SIZES.get(a.buffer.prec, 4) > 400 * 1024
 
 
 def _far_rows(a: Access, r: Region) -> bool:
@@ -239,15 +264,27 @@ class _Model:
         spare = 0 if work <= 1 else 2 if work <= 4 else self.target.registers // 2
         return sums + beside + spare <= self.target.registers or (tile == 1)
 
-    def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> float:
-        """The whole region."""
+    def packed_rows(self, rows: tuple[tuple[Var, int], ...]) -> tuple[tuple[Access, Var], ...]:
+        """Operands that differ between rows and not along the vector, and that lie badly for the sum."""
+        found: list[tuple[Access, Var]] = []
+        for c in self.r.inner if self.r.sums and not self.along_sum else ():
+            for a in accesses(c.value):
+                own = [v for v, _ in rows if stride(a, v) != 0]
+                if self.vector is None or stride(a, self.vector) != 0 or len(own) != 1 or any(a == x for x, _ in found):
+                    continue
+                if (_far_rows(a, self.r) or _too_big(a)) and packable(a, own[0]) and _read_often(a, self.r):
+                    found.append((a, own[0]))
+        return tuple(found)
+
+    def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...], packed: tuple[Access, ...] = ()) -> float:
+        """The whole region; `packed` beside what is packed along the vector."""
         factors = dict(rows)
         total = 0.0
         for count, size in self._parts(chunks):
             for row_count, sizes in _row_parts(rows):
                 total += count * row_count * self._tile(size, {v: s for (v, _), s in zip(rows, sizes)})
         rest = [x for x in self.r.chain if x is not self.vector and x not in factors]
-        return total * math.prod(x.size for x in rest) + self._packing()
+        return total * math.prod(x.size for x in rest) + self._packing() + 0.5 * sum(_own_turns(a) for a in packed)
 
     def _parts(self, chunks: int) -> list[tuple[int, int]]:
         """Tiles along the vector loop as (count, vectors)."""
@@ -288,7 +325,10 @@ class _Model:
             if c.target.index and not summed:
                 loads += 1.5 * self._loads(c.target, chunks, factors)
         result = max(operations / 2, loads / 2, (operations + loads) / 4)
-        return max(result, _LATENCY) if summed else result
+        if not summed:
+            return result
+        # Few sums side by side leave gaps, and every load is a chance to wait.
+        return max(result, _LATENCY) * (1.0 if tile >= 12 else 1.08 if tile >= 8 else 1.2) + 0.1 * loads
 
     def _loads(self, a: Access, chunks: int, factors: dict[Var, int]) -> float:
         times = 1.0
@@ -316,7 +356,7 @@ class _Model:
         for a in self.packed:
             v = self.vector
             assert v is not None
-            total += _own_turns(a, self.lanes, v) * (0.25 if stride(a, v) == 1 else 0.6)
+            total += _own_turns(a) * (0.25 if stride(a, v) == 1 else 0.6)
         return total
 
 

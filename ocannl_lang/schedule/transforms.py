@@ -4,6 +4,7 @@ A loop is named by its variable; the parts that a transform makes of a loop `i` 
 a size does not divide stands behind as another loop of the inner part's name, so that later transforms treat both alike.
 
     Split("i", 6)       for i in 100  →  for i.o in 16: for i.i in 6;  for i.i in 4
+    Block("k", 256, "j.o")  within each turn of j.o: the sums over the first 256 turns of k, stored; then over the next, …
     Order(("j", "i"))   i: j: …  →  j: i: …  for loops that stand directly inside one another
     Sink("i.i")         moves a loop inwards, over all statements of its body, down to the innermost ones; registers that
                         a turn has for itself become arrays of registers
@@ -13,12 +14,12 @@ a size does not divide stands behind as another loop of the inner part's name, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
 from ocannl_lang.graph.primitives import neutral
-from ocannl_lang.loops.ir import Access, Affine, Buffer, Const, Expr, Var, accesses
+from ocannl_lang.loops.ir import Access, Affine, Buffer, Const, Expr, Index, Var, accesses
 from ocannl_lang.loops.lower_expr import map_accesses, substitute, substitute_index, variables
 from ocannl_lang.schedule.ir import Compute, Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.nests import computes, written
@@ -41,6 +42,15 @@ class Split:
     loop: str
     factor: int
     packed: tuple[Packed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Takes a loop of a sum in stretches, one after the other for all that stands inside `within`. Sums wait in memory meanwhile."""
+
+    loop: str
+    size: int
+    within: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,7 @@ class Lanes:
     loop: str
 
 
-Transform = Union[Split, Order, Sink, Mark, Lanes]
+Transform = Union[Split, Order, Block, Sink, Mark, Lanes]
 
 
 class IllegalTransform(Exception):
@@ -97,6 +107,8 @@ def describe(step: Transform) -> str:
             return f"split {loop} {factor}" + "".join(f" packing {p.operand.buffer.name}" for p in packed)
         case Order(loops=loops):
             return f"order {' '.join(loops)}"
+        case Block(loop=loop, size=size, within=within):
+            return f"block {loop} {size} in {within}"
         case Sink(loop=loop):
             return f"sink {loop}"
         case Mark(loop=loop, kind=kind):
@@ -111,6 +123,10 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
             return each_loop(body, name, lambda loop: split(loop, factor, packed))
         case Order(loops=names):
             return _ordered(body, names, spaces)
+        case Block(loop=name, size=size, within=within):
+            return each_loop(
+                body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, spaces)),)
+            )
         case Sink(loop=name):
             return each_loop(body, name, lambda loop: sink(loop, spaces))
         case Mark(loop=name, kind=kind):
@@ -229,6 +245,74 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
     return tuple(result)
 
 
+# ---------------------------------------------------------------- blocks of a sum
+
+
+def block(body: tuple[Stmt, ...], name: str, size: int, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
+    """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`."""
+    nests = list(_sum_nests(body, (), name))
+    whole, rest = divmod(nests[0].sum.var.size, size)
+    # The last stretch has what is left over, so that no other one is short.
+    middle = whole - (2 if rest == 0 else 1)
+    turn = Var(f"{name}.o", middle)
+    first: list[Stmt] = []
+    inside: list[Stmt] = []
+    end: list[Stmt] = []
+    for n in nests:
+        (register,) = {c.target.buffer for c in computes(n.sum.body)}
+        place = _waiting(register, n.after, n.chain, spaces)
+        fetch = Compute(Access(register, ()), "set", place)
+        store = Compute(place, "set", Access(register, ()))
+        first.append(_stretch_of(n, Affine(), size, n.before, (store,)))
+        inside.append(_stretch_of(n, Affine(((turn, size),), size), size, (fetch,), (store,)))
+        last = (middle + 1) * size
+        end.append(_stretch_of(n, Affine((), last), n.sum.var.size - last, (fetch,), n.after))
+    return (*first, *((Loop(turn, "serial", tuple(inside)),) if middle > 0 else ()), *end)
+
+
+@dataclass(frozen=True, slots=True)
+class _SumNest:
+    """Loops directly inside one another, and in them one sum with what stands before and after it."""
+
+    chain: tuple[Var, ...]
+    before: tuple[Stmt, ...]
+    sum: Loop
+    after: tuple[Stmt, ...]
+
+
+def _sum_nests(body: Sequence[Stmt], chain: tuple[Var, ...], name: str) -> Iterator[_SumNest]:
+    loops = [(n, x) for n, x in enumerate(body) if isinstance(x, Loop)]
+    if len(loops) == len(body):
+        for _, x in loops:
+            yield from _sum_nests(x.body, (*chain, x.var), name)
+        return
+    if len(loops) != 1:
+        raise IllegalTransform(f"not one sum over {name}")
+    at, outer = loops[0]
+    if outer.var.name != name or len({c.target.buffer for c in computes(outer.body)}) != 1:
+        raise IllegalTransform(f"{name} is not the outermost loop of one sum")
+    yield _SumNest(chain, tuple(body[:at]), outer, tuple(body[at + 1 :]))
+
+
+def _stretch_of(n: _SumNest, first: Affine, count: int, start: Sequence[Stmt], end: Sequence[Stmt]) -> Stmt:
+    """The nest for `count` turns of its sum from `first` on."""
+    own = Var(n.sum.var.name, count)
+    at = Affine(tuple(sorted(((own, 1), *first.terms), key=lambda t: t[0].id)), first.offset)
+    stmts: tuple[Stmt, ...] = (*start, Loop(own, "serial", substituted(n.sum.body, {n.sum.var: at})), *end)
+    for v in reversed(n.chain):
+        stmts = (Loop(v, "serial", stmts),)
+    return renewed(stmts)[0]
+
+
+def _waiting(register: Buffer, after: Sequence[Stmt], chain: Sequence[Var], spaces: dict[Buffer, Space]) -> Access:
+    """Where the sums wait between stretches: where they are stored in the end, or a buffer of their own."""
+    for s in after:
+        if isinstance(s, Compute) and s.accum == "set" and s.value == Access(register, ()) and s.target.buffer not in spaces:
+            if not s.target.guarded:
+                return s.target
+    return Access(Buffer("partial", tuple(v.size for v in chain), register.prec), tuple(Affine.of(v) for v in chain))
+
+
 # ---------------------------------------------------------------- sinking
 
 
@@ -295,7 +379,7 @@ def _check_independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
     names = {t.buffer for t in stored if spaces.get(t.buffer) != "register"}
     for c in computes(loop.body):
         for a in accesses(c.value):
-            if a.buffer in names and not _own_turn(a, stored, var):
+            if a.buffer in names and not _own_turn(a, stored, var, inner):
                 raise IllegalTransform(f"turns of {var.name} read {a.buffer.name} of each other")
 
 
@@ -309,16 +393,59 @@ def _only_sums(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> bool:
     )
 
 
-def _own_turn(a: Access, stored: Sequence[Access], var: Var) -> bool:
-    """Whether, on some axis, `a` and all writes of its buffer are at the same place of `var`."""
-    targets = [t for t in stored if t.buffer is a.buffer]
-    for n, i in enumerate(a.index):
-        if isinstance(i, Affine) and any(v is var for v, _ in i.terms):
-            if all(t.index[n] == i for t in targets):
+def apart(first: Loop, rest: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether statements after a loop touch nothing that it writes, and write nothing that it touches: what a split left over."""
+    mine, others = computes([first]), computes(rest)
+    for a, b in ((mine, others), (others, mine)):
+        for c in a:
+            if spaces.get(c.target.buffer) == "register":
+                if any(_touches(x, c.target.buffer) for x in b) and not all(_set_first([s], c.target.buffer) for s in rest):
+                    return False
+                continue
+            for x in b:
+                for y in (x.target, *accesses(x.value)):
+                    if y.buffer is c.target.buffer and not _disjoint(c.target, y):
+                        return False
+    return True
+
+
+def _touches(c: Compute, b: Buffer) -> bool:
+    return c.target.buffer is b or any(a.buffer is b for a in accesses(c.value))
+
+
+def _disjoint(a: Access, b: Access) -> bool:
+    for i, j in zip(a.index, b.index, strict=True):
+        if isinstance(i, Affine) and isinstance(j, Affine):
+            (low, high), (start, end) = i.bounds(), j.bounds()
+            if high < start or end < low:
                 return True
-    return all(t.index == a.index for t in targets) and any(
-        isinstance(i, Affine) and any(v is var for v, _ in i.terms) for i in a.index
-    )
+    return False
+
+
+def _own_turn(a: Access, stored: Sequence[Access], var: Var, inner: set[Var]) -> bool:
+    """Whether, on some axis, turns of `var` keep `a` and all writes of its buffer in stretches of their own."""
+    together = [a, *(t for t in stored if t.buffer is a.buffer)]
+    for n in range(len(a.index)):
+        parts = [_stretch(x.index[n], var, inner) for x in together]
+        if any(p is None for p in parts):
+            continue
+        found = [p for p in parts if p is not None]
+        if len({(c, outer) for c, outer, _, _ in found}) == 1:
+            if max(high for _, _, _, high in found) - min(low for _, _, low, _ in found) < abs(found[0][0]):
+                return True
+    return False
+
+
+def _stretch(index: Index, var: Var, inner: set[Var]) -> tuple[int, tuple[tuple[Var, int], ...], int, int] | None:
+    """A position as c·var + terms of loops outside + something from low to high; None without `var`."""
+    if not isinstance(index, Affine):
+        return None
+    c = next((c for v, c in index.terms if v is var), 0)
+    if not c:
+        return None
+    outer = tuple((v, k) for v, k in index.terms if v is not var and v not in inner)
+    low, high = Affine(tuple((v, k) for v, k in index.terms if v in inner), index.offset).bounds()
+    return c, outer, low, high
 
 
 def _set_first(body: Sequence[Stmt], b: Buffer) -> bool:
@@ -438,6 +565,6 @@ def depends(expr: Expr, var: Var) -> bool:
 
 
 __all__ = [
-    "IllegalTransform", "Lanes", "Mark", "Order", "Packed", "Sink", "Split", "Transform", "apply", "depends", "describe", "distinct",
+    "Block", "IllegalTransform", "Lanes", "Mark", "Order", "Packed", "Sink", "Split", "Transform", "apart", "apply", "block", "depends", "describe", "distinct",
     "each_loop", "independent", "lanes", "renewed", "replaced", "sink", "split", "substituted",
 ]  # fmt: skip

@@ -277,6 +277,11 @@ def _compute_register(ctx: Context, target: Access, accum: Accum, expr: Expr) ->
     ctx.registers[key] = value
 
 
+def store_vector(ctx: Context, target: Access, value: Value) -> None:
+    """target = value, an access without conditions."""
+    _store(ctx, target.buffer, _where(ctx, target), value)
+
+
 def _lanes_after(ctx: Context, target: Access) -> bool:
     last = target.index[-1]
     assert isinstance(last, Affine)
@@ -316,6 +321,8 @@ def _store(ctx: Context, buffer: Buffer, where: _Where, value: Value) -> None:
     if where.scattered is None and place.step == 1:
         if mask is None:
             ctx.w.line(f"store {t} {value.text}, ptr {p}, align {align}")
+        elif where.lanewise is None and ctx.o.target.vector_bytes < 64:
+            _store_pieces(ctx, buffer, p, value)
         else:
             name = f"llvm.masked.store.{suffix(buffer.prec, lanes)}.p0"
             ctx.w.declare("void", name, [t, "ptr", m])
@@ -332,6 +339,23 @@ def _store(ctx: Context, buffer: Buffer, where: _Where, value: Value) -> None:
         ctx.w.declare("void", name, [t, f"<{lanes} x ptr>", m])
         ctx.w.line(f"call void @{name}({t} {value.text}, <{lanes} x ptr> align {align} {pointers}, {m} {mask.text})")
     ctx.stored(buffer)
+
+
+def _store_pieces(ctx: Context, buffer: Buffer, p: str, value: Value) -> None:
+    """The first lanes of a vector in pieces of powers of two: masked stores are slow on most machines."""
+    t, scalar = llvm_type(buffer.prec, value.lanes), llvm_type(buffer.prec)
+    done = 0
+    while done < ctx.count:
+        width = 1 << ((ctx.count - done).bit_length() - 1)
+        q = p if done == 0 else ctx.w.pure(f"getelementptr inbounds {scalar}, ptr {p}, i64 {done}", [p])
+        if width == 1:
+            piece, pt = ctx.o.lane(value, done).text, scalar
+        else:
+            items = ", ".join(f"i32 {done + i}" for i in range(width))
+            pt = llvm_type(buffer.prec, width)
+            piece = ctx.w.pure(f"shufflevector {t} {value.text}, {t} poison, <{width} x i32> <{items}>", [value.text])
+        ctx.w.line(f"store {pt} {piece}, ptr {q}, align {SIZES[buffer.prec]}")
+        done += width
 
 
 def _store_scalar(ctx: Context, buffer: Buffer, p: str, value: Value) -> None:

@@ -16,6 +16,7 @@ from ocannl_lang.codegen.llvm.context import Context, Lanes
 from ocannl_lang.codegen.llvm.expression import evaluate
 from ocannl_lang.codegen.llvm.ops import Ops
 from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.transpose import transposes, write_transposed
 from ocannl_lang.codegen.llvm.types import SIZES, llvm_type
 from ocannl_lang.codegen.llvm.writer import Writer
 from ocannl_lang.loops.ir import Buffer, accesses
@@ -92,6 +93,9 @@ def _statement(ctx: Context, stmt: Stmt) -> None:
         return
     var = stmt.var
     if var.size == 0:
+        return
+    if transposes(ctx, stmt):
+        write_transposed(ctx, stmt)
         return
     match stmt.kind:
         case "unrolled":
