@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocannl_lang.cli.common import complete_files, open_session, source_files, with_run_options
-from ocannl_lang.cli.console import FAILED, echo, paint, show_diagnostics
+from ocannl_lang.cli.console import FAILED, echo, paint, show_diagnostics, use_color
 
 if TYPE_CHECKING:
     from ocannl_lang.driver.running import TestCase
@@ -36,17 +36,18 @@ def test(files: tuple[str, ...], words: tuple[str, ...], **options: Any) -> int:
     passed, failed, broken = 0, 0, 0
     for path in source_files(files):
         try:
-            names = [case.name for case in tests_of(session.open(path)) if _is_wanted(case.name, words)]
+            cases = tests_of(session.open(path))
         except ProgramErrors as error:
             broken += 1
             echo(f"{path}: {paint('has errors', 'red', sys.stdout)}")
             show_diagnostics(error.diagnostics, sys.stdout)
             continue
-        if names:
+        wanted = [number for number, case in enumerate(cases) if _is_wanted(case.name, words)]
+        if wanted:
             echo(f"{path}")
-        for name in names:
+        for number in wanted:
             # A program of its own for each test: what one learns the next must not see.
-            case = next(case for case in tests_of(session.open(path)) if case.name == name)
+            case = tests_of(session.open(path))[number]
             if _run(case, path, options):
                 passed += 1
             else:
@@ -76,7 +77,8 @@ def _run(case: TestCase, path: Path, options: dict[str, Any]) -> bool:
         echo(f"  {paint('failed', 'red', sys.stdout)}  {case.name}")
         if printed.getvalue():
             echo(printed.getvalue().rstrip("\n"))
-        show_diagnostics(error.diagnostics, sys.stdout)
+        for diagnostic in error.diagnostics:
+            echo(diagnostic.render(color=use_color(sys.stdout)))
         return False
     echo(f"  {paint('ok', 'green', sys.stdout)}  {case.name}")
     return True

@@ -50,5 +50,6 @@ STATIC_MATH: dict[str, Callable[..., Any]] = {
     "sat01": lambda x: _clamp(x, 0, 1),
     "pow": lambda x, exponent: x**exponent,
     "clamp": _clamp,
+    "where": lambda condition, a, b: a if condition else b,
 }
 """By name. They raise `ValueError`, `ZeroDivisionError` or `OverflowError` where there is no value."""

@@ -174,6 +174,16 @@ def test_random_numbers_depend_on_the_seed_alone():
     assert sorted(items) == sorted(array) == list(range(20)) and items != array
 
 
+def test_every_built_in_name_of_host_code_is_there():
+    from ocannl_lang.names import builtins as names
+
+    kinds = {"pointwise", "static function", "conversion", "host function"}
+    wanted = {n for n, b in names.BUILTINS.items() if b.kind in kinds} - set(names.PRECISIONS)
+    assert wanted <= set(HOST_FUNCTIONS)
+    methods = {("str", n) for n in names.STRING_METHODS} | {("list", n) for n in names.LIST_METHODS}
+    assert methods | {("dict", n) for n in names.DICT_METHODS} <= set(METHODS)
+
+
 def test_single_draws_and_many_are_one_stream():
     one, many = HostRandom(3, "place"), HostRandom(3, "place")
     expected = many.uniforms(600).tolist()
