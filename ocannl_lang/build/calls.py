@@ -129,7 +129,7 @@ def apply(ctx: Ctx, function: Static, args: list[Given], expr: ast.Expr) -> Stat
 # ---------------------------------------------------------------- configuration and slots
 
 
-def configure(ctx: Ctx, base: OpRef | CdRef | Builtin | OpaqueOp, expr: ast.Bracket) -> Static:
+def configure(ctx: Ctx, base: OpRef | CdRef | RoutineRef | Builtin | OpaqueOp, expr: ast.Bracket) -> Static:
     """`f[128]`, `f[out = 128]`."""
     given = arguments(ctx, expr.args)
     if isinstance(base, OpaqueOp):

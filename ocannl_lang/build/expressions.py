@@ -18,6 +18,7 @@ from ocannl_lang.build.values import (
     OpRef,
     Poison,
     ResultRef,
+    RoutineRef,
     RowRef,
     Static,
     Symbolic,
@@ -289,7 +290,7 @@ def _bracket(ctx: Ctx, expr: ast.Bracket) -> Static:
     from ocannl_lang.build.calls import configure
 
     base = evaluate_callee(ctx, expr.base)
-    if isinstance(base, (OpRef, CdRef, Builtin, OpaqueOp)):
+    if isinstance(base, (OpRef, CdRef, Builtin, OpaqueOp, RoutineRef)):
         return configure(ctx, base, expr)
     if isinstance(base, Instance):
         raise fail("E0302", f"`{expr.base.span.text}` is configured already", expr.span)

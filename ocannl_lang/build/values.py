@@ -178,6 +178,7 @@ class CdRef:
 class RoutineRef:
     definition: ast.RoutineDef
     module: ModuleEnv
+    config: tuple[tuple[str, Static], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -199,7 +199,7 @@ class HostServices:
 
         definition = ref.definition
         name = definition.name.name
-        routine = self.program.routines[f"{ref.module.name}.{name}" if ref.module.name else name]
+        routine = self.program.routine(f"{ref.module.name}.{name}" if ref.module.name else name, ref)
         bound = bind_arguments(name, definition.params, args, span, definition.name.span)
         arrays: list[Array] = []
         for p, value, dtype in zip(definition.params, routine.built.graph.inputs, routine.input_dtypes()):

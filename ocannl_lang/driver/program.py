@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ocannl_lang.build.routines import BuiltRoutine
+from ocannl_lang.build.routines import BuiltRoutine, build_routine
+from ocannl_lang.build.values import RoutineRef
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, all_graphs
 from ocannl_lang.driver.errors import ProgramErrors
@@ -63,6 +64,32 @@ class Program:
         self.routines = {name: Routine(self, built) for name, built in checked.routines.items()}
         self.params = Parameters(self)
         self._precisions: dict[Any, str] | None = None
+        self._variants: dict[tuple[str, str], Routine] = {}
+        self._variant_graphs: list[Graph] = []
+
+    def routine(self, name: str, ref: RoutineRef | None = None) -> Routine:
+        """A routine by name; with a configured reference the variant that it asks for, built when first used."""
+        found = self.routines[name]
+        if ref is None or not ref.config:
+            return found
+        key = (name, repr(ref.config))
+        variant = self._variants.get(key)
+        if variant is None:
+            world = self.checked.world
+            outside, world.collector = world.collector, Collector()
+            try:
+                built = build_routine(world, ref.module, ref.definition, dict(ref.config))
+                faults = [d for d in world.collector.diagnostics if d.severity == "error"]
+            finally:
+                world.collector = outside
+            if faults:
+                raise ProgramErrors(faults)
+            self.checked.problem.constraints.extend(built.build.problem.constraints)
+            self.checked.problem.leaves.extend(built.build.problem.leaves)
+            self._variant_graphs.append(built.graph)
+            self._precisions = None
+            variant = self._variants[key] = Routine(self, built)
+        return variant
 
     @property
     def module(self) -> ast.Module:
@@ -91,9 +118,12 @@ class Program:
         """Precisions of all values of the program's routines, or with those of one more graph."""
         if graph is None:
             if self._precisions is None:
-                self._precisions = infer_precisions(all_graphs(self.checked), Collector())
+                self._precisions = infer_precisions(self._graphs(), Collector())
             return self._precisions
-        return infer_precisions([*all_graphs(self.checked), graph], Collector())
+        return infer_precisions([*self._graphs(), graph], Collector())
+
+    def _graphs(self) -> list[Graph]:
+        return [*all_graphs(self.checked), *self._variant_graphs]
 
     # ------------------------------------------------------------ storage
 
@@ -152,7 +182,7 @@ class Program:
             Assigned(None, "set", True, None, cell.init), cell.shape, precision, False, cell.path, cell.origin, False
         )
         graph = Graph(f"{cell.path}.init", [], [spread], {}, False, None)
-        precisions = infer_precisions([*all_graphs(self.checked), graph], Collector())
+        precisions = self.precisions(graph)
         backend = "reference" if self.options.backend == "reference" else _initial_backend(solution.shape(cell.shape).sizes)
         executable = make_executable(graph, solution, precisions, self, backend, 1)
         (result,) = executable.run([], self.options.seed, 0)

@@ -10,8 +10,26 @@ from ocannl_lang.build.values import Static
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, check_program
 from ocannl_lang.driver.errors import ProgramErrors
-from ocannl_lang.driver.modules import Reader, load_modules, read_file
+from ocannl_lang.driver.modules import ModuleSet, Reader, load_modules, read_file
 from ocannl_lang.driver.program import Program, RunOptions
+from ocannl_lang.source import Span
+from ocannl_lang.syntax import ast
+
+def settable(module: ast.Module) -> list[str]:
+    """What `--set` and `load` may give: top-level lets and the configuration of routines."""
+    found: dict[str, None] = {}
+    for item in module.items:
+        if isinstance(item, ast.Let):
+            found.update(dict.fromkeys(n.name for n in item.names))
+        elif isinstance(item, ast.RoutineDef):
+            found.update(dict.fromkeys(p.name.name for p in item.config))
+    return list(found)
+
+
+def _settable_help(modules: ModuleSet) -> str:
+    names = settable(modules.modules[""].syntax)
+    return f"there are {', '.join(f'`{n}`' for n in names)}" if names else "this program has nothing to set"
+
 
 BACKENDS = {"cpu": "cpu", "llvm": "cpu", "reference": "reference"}
 
@@ -44,7 +62,15 @@ class Session:
         modules = load_modules(Path(path), self.reader, {k: list(v) for k, v in intrinsics.items()}, collector)
         if modules is None:
             return collector.sorted()
-        return check_program(modules, collector, intrinsics, self.settings)
+        unknown = [n for n in self.settings if n not in settable(modules.modules[""].syntax)]
+        for name in unknown:
+            span = modules.modules[""].syntax.span
+            collector.report(
+                Diagnostic("E0201", f"there is no `{name}` to set", Span(span.source, 0, 0), helps=(_settable_help(modules),))
+            )
+        if unknown:
+            return collector.sorted()
+        return check_program(modules, collector, intrinsics, self.settings, self.settings)
 
     def open(self, path: str | Path) -> Program:
         """A program ready to run. Raises `ProgramErrors` if it has errors."""
