@@ -202,7 +202,8 @@ class _Pass:
         if received is None:
             return None
         lowering = self._lowering
-        buffer = Buffer(f"{key.name or 'value'}.grad", lowering.extents(key).sizes, lowering.precisions[key])
+        name = key.name or (lowering.buffers[key].name if key in lowering.buffers else "value")
+        buffer = Buffer(f"{name}.grad", lowering.extents(key).sizes, lowering.precisions[key])
         self._done[key] = gradient = sum_contributions(lowering.writer, received, buffer, value.origin.span)
         return gradient
 
