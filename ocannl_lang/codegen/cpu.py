@@ -24,6 +24,7 @@ from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
 from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.resources import cache_dir
+from ocannl_lang.schedule.groups import schedule
 from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
 
@@ -92,8 +93,7 @@ def compile_program(program: Program, *, threads: int = 1) -> CompiledProgram:
         scalar_type(b.prec)
     target = host_target()
     prepared = optimise(prepare(program))
-    needed = [b for b in prepared.buffers()]
-    kernels = [k for a in prepared.assigns for k in group_kernels([a], needed, target)]
+    kernels = schedule(prepared, target)
     copies = [(p, b, group_kernels([copy(p, b)], [p], target)) for p, b in prepared.stores]
     planned = plan(prepared, kernels, copies)
     return _assemble(program, planned, target, threads)

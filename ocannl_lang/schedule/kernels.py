@@ -30,7 +30,7 @@ from ocannl_lang.schedule.transforms import (
 )
 
 # Fewer cycles than this are not worth waking a thread for.
-_PARALLEL_CYCLES = 30_000
+PARALLEL_CYCLES = 30_000
 
 
 def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: Target) -> list[Kernel]:
@@ -75,7 +75,7 @@ def _scheduled(t: Tree, target: Target) -> list[Kernel]:
 
 def _parallel(kernel: Kernel, cycles: float) -> Kernel:
     first = kernel.body[0]
-    if cycles < _PARALLEL_CYCLES or not isinstance(first, Loop) or first.var.size < 2 or first.kind != "serial":
+    if cycles < PARALLEL_CYCLES or not isinstance(first, Loop) or first.var.size < 2 or first.kind != "serial":
         return kernel
     if not apart(first, kernel.body[1:], kernel.spaces):
         return kernel
