@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ def render_sarif(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and rarely needed
+
     try:
         return version("ocannl-lang")
     except PackageNotFoundError:

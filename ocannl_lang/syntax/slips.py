@@ -109,6 +109,43 @@ def _binding_without_let(p: Place) -> Slip | None:
     return Slip(message, ("at the top of a module, write `let`",), _insertion(p, "let "), repair=p.insert("LET"))
 
 
+def _main_without_parentheses(p: Place) -> Slip | None:
+    if not (p.at_top and p.text == "main" and p.after_name == "_COLON"):
+        return None
+    start, end = p.token.start, p.token.end
+    tokens = [Token(p.ids("MAIN"), start, end), Token(p.ids("_LPAR"), end, end), Token(p.ids("_RPAR"), end, end)]
+
+    def repair(machine: Machine) -> None:
+        machine.tokens[machine.index : machine.index + 1] = tokens
+
+    helps = ("its parameters are the options of the command line; without any, write `main():`",)
+    return Slip("`main` lacks its parentheses", helps, p.edit("write `main()`", "main()"), repair=repair)
+
+
+def _test_without_string(p: Place) -> Slip | None:
+    if p.at_top and p.text == "test" and p.after_name in ("NAME", "_COLON"):
+        return Slip("a test is named by a string", ('write `test "what it shows":`',))
+    return None
+
+
+def _other_comment(p: Place) -> Slip | None:
+    if (p.at_top or p.at_statement) and p.text == "//":
+        return Slip("a comment starts with `#`", (), p.edit("write `#`", "#"))
+    return None
+
+
+def _import_list(p: Place) -> Slip | None:
+    if p.before_name != "IMPORT":
+        return None
+    if p.name == "_LPAR":
+        return Slip(
+            "expected a name, found `(`", ("names stand without parentheses; after a `,` the next line goes on",)
+        )
+    if p.text == "*":
+        return Slip("expected a name, found `*`", ("name what is imported, or import the module itself",))
+    return None
+
+
 def _var_at_top(p: Place) -> Slip | None:
     if not (p.at_top and p.name == "VAR"):
         return None
@@ -217,7 +254,7 @@ def _foreign_statement(p: Place) -> Slip | None:
         if p.before_text == "assert":
             fix = p.edit("write `expect`", "expect", p.before.start, p.before.end)
         return Slip(f"there is no `{p.before_text}`", (hint,), fix, span=Span(p.source, p.before.start, p.before.end))
-    if p.before_text in ("mut", "const") and p.name == "NAME":
+    if p.before_text in ("mut", "const", "val") and p.name == "NAME":
         return Slip(f"there is no `{p.before_text}`", (hint,), span=Span(p.source, p.before.start, p.before.end))
     return None
 
@@ -247,6 +284,11 @@ _FOREIGN = {
     "case": "write `if` and `elif`",
     "mut": "write `var` for a name that is bound anew",
     "const": "write `let`",
+    "val": "write `let`",
+    "elseif": "write `elif`",
+    "elsif": "write `elif`",
+    "until": "write `while not condition`",
+    "unless": "write `if not condition`",
     "struct": "there are no records: use a tuple or `dict(a = 1)`",
     "type": "there are no names for types",
     "use": "write `import` or `from … import`",
@@ -307,6 +349,8 @@ def _dict_braces(p: Place) -> Slip | None:
 def _string_prefix(p: Place) -> Slip | None:
     if p.name != "STRING" or p.before is None or p.before_name not in ("NAME", "STRING"):
         return None
+    if p.before_text == "print":
+        return Slip("`print` is a function", ("write `print(…)`",))
     if p.before_name == "STRING":
         return Slip("two strings stand side by side", ("join them with `+`",))
     if p.before.end == p.token.start and p.before_text.lower() in ("f", "r", "b", "u", "fr", "rf", "br", "rb"):
@@ -333,6 +377,10 @@ def _wrong_sign(p: Place) -> Slip | None:
         return Slip("unexpected `^`", ("the power is `**`",), p.edit("write `**`", "**"), repair=p.replace("POWER"))
     if p.name == "_BAR" and not p.allows("_BAR"):
         return Slip("unexpected `|`", ("write `or`",), p.edit("write `or`", "or"), repair=p.replace("OR"))
+    if p.name == "_RESULT" and not p.allows("_RESULT"):
+        return Slip("unexpected `=>`", ("write `>=`",), p.edit("write `>=`", ">="), repair=p.replace("COMPARE"))
+    if p.name == "ELLIPSIS":
+        return Slip("unexpected `...`", ("a range is `a..b`",), p.edit("write `..`", ".."), repair=p.replace("DOTDOT"))
     if p.name == "_PADDED" and p.allows("_EQUAL"):
         return Slip("unexpected `=+`", ("write `+=` to add, or `= ` without the `+`",), p.edit("write `+=`", "+="))
     return None
@@ -393,8 +441,34 @@ def _insertion(p: Place, text: str) -> Fix:
 
 
 _SLIPS: tuple[Callable[[Place], Slip | None], ...] = (
-    _python_definition, _binding_without_let, _var_at_top, _statement_at_top, _definition_inside, _else_if, _else_alone,
-    _else_on_the_line, _missing_colon, _equal_in_condition, _compare_for_equal, _operator_with_equal, _is_none_capital,
-    _is_something, _string_prefix, _foreign_statement, _chained_comparison, _python_choice, _dict_braces, _wrong_sign, _increment,
-    _pattern_in_parentheses, _infix_without_result, _computed_size, _loose_row, _keyword_as_name,
-)  # fmt: skip
+    _python_definition,
+    _main_without_parentheses,
+    _test_without_string,
+    _other_comment,
+    _import_list,
+    _binding_without_let,
+    _var_at_top,
+    _statement_at_top,
+    _definition_inside,
+    _else_if,
+    _else_alone,
+    _else_on_the_line,
+    _missing_colon,
+    _equal_in_condition,
+    _compare_for_equal,
+    _operator_with_equal,
+    _is_none_capital,
+    _is_something,
+    _string_prefix,
+    _foreign_statement,
+    _chained_comparison,
+    _python_choice,
+    _dict_braces,
+    _wrong_sign,
+    _increment,
+    _pattern_in_parentheses,
+    _infix_without_result,
+    _computed_size,
+    _loose_row,
+    _keyword_as_name,
+)

@@ -1,7 +1,7 @@
 """The parse tables: made by Lark from the grammar, kept as JSON in the cache folder.
 
 Lark turns the grammar into LALR(1) tables in about half a second; reading them from the cache takes a few
-milliseconds. The file in the cache is named after the content of the grammar and the versions of its makers. A
+milliseconds. The file in the cache is named after the content of the grammar and the version of its own format. A
 damaged file is made again with a warning, and a folder that cannot be written is no error.
 """
 
@@ -14,12 +14,12 @@ import tempfile
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ocannl_lang.resources import cache_dir, grammar_text
 
+# Raised whenever the tables are made or written in another way.
 FORMAT = 1
 STARTS = ("module", "interpolation")
 END = "$END"
@@ -73,7 +73,7 @@ class Tables:
 def load_tables() -> Tables:
     """The tables of the grammar, from the cache where possible."""
     grammar = grammar_text()
-    key = hashlib.sha256(f"{FORMAT}\n{version('lark')}\n{grammar}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(f"{FORMAT}\n{grammar}".encode()).hexdigest()[:24]
     path = cache_dir() / f"grammar-{key}.json"
     data = _read(path)
     if data is not None:

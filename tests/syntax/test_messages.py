@@ -46,7 +46,12 @@ BODY = [
     ("for (a, b) in c: break", "expected a name, found `(`"),
     ("else: return a", "`else` has no `if` before it"),
     ('let a = f"b"', "a string has no prefix"),
-    ('print "b"', "unexpected string after `print`"),
+    ('print "b"', "`print` is a function"),
+    ('show "b"', "unexpected string after `show`"),
+    ("if a => b: return a", "unexpected `=>`"),
+    ("let a = 0...3", "unexpected `...`"),
+    ("elseif a: return b", "there is no `elseif`"),
+    ("// a comment", "a comment starts with `#`"),
     ('let a = "b" "c"', "two strings stand side by side"),
     ("fn g(): return 1", "`fn` stands at the top of a module"),
     ("import a", "`import` stands at the top of a module"),
@@ -72,7 +77,11 @@ TOP = [
     ("op f(x)", "expected `:`, `=` or `->`, found the end of the line"),
     ("import", "expected a name, found the end of the line"),
     ("data a = b", "expected `:`, found `=`"),
-    ("test a: b", "expected a definition, found `test`"),
+    ("test a: b", "a test is named by a string"),
+    ("main: f()", "`main` lacks its parentheses"),
+    ("from a import (b, c)", "expected a name, found `(`"),
+    ("from a import *", "expected a name, found `*`"),
+    ("// a comment", "a comment starts with `#`"),
 ]
 
 

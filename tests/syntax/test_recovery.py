@@ -125,6 +125,10 @@ def test_fixes_repair() -> None:
     """What a fix changes is the mistake, and nothing but it."""
     texts = [
         "x = 1\n",
+        "main: f()\n",
+        "// a comment\n",
+        "let a = b => c\n",
+        "let a = 0...3\n",
         "var x = 1\n",
         "def f(x): return x\n",
         "fn f():\n    if a\n        return a\n",
