@@ -47,6 +47,11 @@ def fail(
     return BuildError(Diagnostic(code, message, span, label, labels, notes, helps, fix))
 
 
+def too_deep(span: Span) -> Diagnostic:
+    """The fault of a body whose expressions or applications nest deeper than the compiler can follow."""
+    return Diagnostic("E0306", "this nests too deeply", span, "more levels than can be followed")
+
+
 class HostServices(Protocol):
     """What only host code may do; absent while a program is checked."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ocannl_lang.build import tensors
-from ocannl_lang.build.context import Build, BuildError, Ctx, Frame, ModuleEnv, World, fail
+from ocannl_lang.build.context import Build, BuildAbandoned, BuildError, Ctx, Frame, ModuleEnv, World, fail, too_deep
 from ocannl_lang.build.expressions import Poisoned, PoisonedCondition, evaluate, unpack
 from ocannl_lang.build.instances import settle_names
 from ocannl_lang.build.types import tensor_type
@@ -112,7 +112,10 @@ def _top_let(world: World, env: ModuleEnv, name: str, definition: ast.Let) -> St
     except BuildError as error:
         world.collector.report(error.diagnostic)
         parts = [POISON] * len(names)
-    except (Poisoned, PoisonedCondition):
+    except RecursionError:
+        world.collector.report(too_deep(definition.value.span))
+        parts = [POISON] * len(names)
+    except (Poisoned, PoisonedCondition, BuildAbandoned):
         parts = [POISON] * len(names)
     for n, part in zip(names, parts):
         if isinstance(part, Value) and not part.name:

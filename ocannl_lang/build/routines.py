@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ocannl_lang.build import tensors
 from ocannl_lang.build.calls import config_scope, introduce_result_names, run_op_body
-from ocannl_lang.build.context import Binding, Build, BuildAbandoned, BuildError, Ctx, Frame, ModuleEnv, World, fail
+from ocannl_lang.build.context import Binding, Build, BuildAbandoned, BuildError, Ctx, Frame, ModuleEnv, World, fail, too_deep
 from ocannl_lang.build.expressions import Poisoned, PoisonedCondition, as_tensor, evaluate
 from ocannl_lang.build.statements import Break, Continue, execute
 from ocannl_lang.build.types import check_static, tensor_type
@@ -65,6 +65,8 @@ def build_routine(world: World, env: ModuleEnv, definition: ast.RoutineDef, conf
             _results(ctx, definition, outcome)
     except BuildError as error:
         world.collector.report(error.diagnostic)
+    except RecursionError:
+        world.collector.report(too_deep(definition.name.span))
     except (Poisoned, PoisonedCondition, BuildAbandoned, Break, Continue):
         pass
     complete = len(world.collector.diagnostics) == before
@@ -255,6 +257,8 @@ def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool
         outputs = [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Value)]
     except BuildError as error:
         collector.report(error.diagnostic)
+    except RecursionError:
+        collector.report(too_deep(definition.name.span))
     except (Poisoned, PoisonedCondition, BuildAbandoned, Break, Continue):
         pass
     found = collector.diagnostics[before:]

@@ -16,6 +16,7 @@ from ocannl_lang.build.modules import top_build
 from ocannl_lang.build.statements import execute
 from ocannl_lang.build.types import check_static
 from ocannl_lang.build.values import Instance, Static
+from ocannl_lang.driver.depth import room_for_nesting
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.hosting import HostServices
 from ocannl_lang.driver.program import Program
@@ -50,7 +51,8 @@ def run_main(program: Program, options: Mapping[str, Static], host: HostContext)
             else:
                 raise fail("E0302", f"`main` lacks `{name}`", p.span)
             ctx.frame.scope[name] = Binding(value)
-        execute(ctx, main.body)
+        with room_for_nesting():
+            execute(ctx, main.body)
     except BuildError as error:
         raise ProgramErrors([error.diagnostic]) from error
     except BuildAbandoned as error:
@@ -72,7 +74,8 @@ class TestCase:
     def run(self, host: HostContext) -> None:
         ctx = host_context(self.program, host, "test")
         try:
-            execute(ctx, self.definition.body)
+            with room_for_nesting():
+                execute(ctx, self.definition.body)
         except BuildError as error:
             raise ProgramErrors([error.diagnostic]) from error
 

@@ -9,6 +9,7 @@ from typing import Any
 from ocannl_lang.build.values import Static
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, check_program
+from ocannl_lang.driver.depth import room_for_nesting
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.modules import ModuleSet, Reader, load_modules, read_file
 from ocannl_lang.driver.program import Program, RunOptions
@@ -70,7 +71,8 @@ class Session:
             )
         if unknown:
             return collector.sorted()
-        return check_program(modules, collector, intrinsics, self.settings, self.settings)
+        with room_for_nesting():
+            return check_program(modules, collector, intrinsics, self.settings, self.settings)
 
     def open(self, path: str | Path) -> Program:
         """A program ready to run. Raises `ProgramErrors` if it has errors."""

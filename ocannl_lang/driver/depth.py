@@ -1,0 +1,21 @@
+"""Room for nested programs: applications, expressions and loops of a program nest in the interpreter's own calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CALLS = 8000
+"""Nested calls of Python that `build.context.DEPTH_LIMIT` nested applications need, with some room."""
+
+
+@contextmanager
+def room_for_nesting() -> Iterator[None]:
+    """Allow `CALLS` nested calls while this lasts; never fewer than were allowed before."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, CALLS))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
