@@ -237,40 +237,64 @@ def _far_rows(a: Access, r: Region) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class _Read:
+    """What one access costs: `cost` loads, for every vector or once for all (`wide`), again for every turn of the loops in `rows`."""
+
+    cost: float
+    wide: bool
+    rows: frozenset[Var]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One statement: arithmetic for each vector, and what it reads and writes."""
+
+    operations: float
+    reads: tuple[_Read, ...]
+
+
 class _Model:
     """The cost of tiles of one region along one vector loop, in cycles."""
 
-    r: Region
-    target: Target
-    lanes: int
-    vector: Var | None
-    packed: tuple[Access, ...]
-
-    @property
-    def along_sum(self) -> bool:
-        return self.vector in self.r.sums
+    def __init__(self, r: Region, target: Target, lanes: int, vector: Var | None, packed: tuple[Access, ...]) -> None:
+        self.r = r
+        self.target = target
+        self.lanes = lanes
+        self.vector = vector
+        self.packed = packed
+        self.along_sum = vector in r.sums
+        seen: list[Access] = []
+        self._inner = [self._work(c, seen, summed=True) for c in r.inner]
+        self._outer = [self._work(c, [], summed=False) for c in r.outer]
+        self._sum_turns = math.prod(x.size for x in r.sums if x is not vector)
+        self._sum_cost = sum(cost(c.value) for c in r.inner)
+        self._pack_cycles = sum(
+            _own_turns(a) * (0.25 if vector is not None and stride(a, vector) == 1 else 0.6) for a in packed
+        )
 
     def reuses(self, v: Var) -> bool:
         """Whether turns of `v` share an operand of the sum that costs a load."""
-        return any(stride(a, v) == 0 for c in self.r.inner for a in accesses(c.value))
+        return any(v not in read.rows for w in self._inner for read in w.reads)
 
     def fits(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> bool:
+        """Whether a tile's sums and operands stay in registers."""
         tile = math.prod(f for _, f in rows) * chunks
-        if not self.r.sums:
+        if not self.r.sums or tile == 1:
             return True
-        work = sum(cost(c.value) for c in self.r.inner)
-        sums = len(self.r.inner) * tile
         beside = (chunks + 1) if not self.along_sum else 2 + max((f for _, f in rows), default=1)
+        work = self._sum_cost
         spare = 0 if work <= 1 else 2 if work <= 4 else self.target.registers // 2
-        return sums + beside + spare <= self.target.registers or (tile == 1)
+        return len(self._inner) * tile + beside + spare <= self.target.registers
 
     def packed_rows(self, rows: tuple[tuple[Var, int], ...]) -> tuple[tuple[Access, Var], ...]:
         """Operands that differ between rows and not along the vector, and that lie badly for the sum."""
         found: list[tuple[Access, Var]] = []
-        for c in self.r.inner if self.r.sums and not self.along_sum else ():
+        if not rows or not self.r.sums or self.along_sum or self.vector is None:
+            return ()
+        for c in self.r.inner:
             for a in accesses(c.value):
                 own = [v for v, _ in rows if stride(a, v) != 0]
-                if self.vector is None or stride(a, self.vector) != 0 or len(own) != 1 or any(a == x for x, _ in found):
+                if stride(a, self.vector) != 0 or len(own) != 1 or any(a == x for x, _ in found):
                     continue
                 if (_far_rows(a, self.r) or _too_big(a)) and packable(a, own[0]) and _read_often(a, self.r):
                     found.append((a, own[0]))
@@ -278,13 +302,13 @@ class _Model:
 
     def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...], packed: tuple[Access, ...] = ()) -> float:
         """The whole region; `packed` beside what is packed along the vector."""
-        factors = dict(rows)
+        own = {v for v, _ in rows}
         total = 0.0
         for count, size in self._parts(chunks):
             for row_count, sizes in _row_parts(rows):
                 total += count * row_count * self._tile(size, {v: s for (v, _), s in zip(rows, sizes)})
-        rest = [x for x in self.r.chain if x is not self.vector and x not in factors]
-        return total * math.prod(x.size for x in rest) + self._packing() + 0.5 * sum(_own_turns(a) for a in packed)
+        rest = math.prod(x.size for x in self.r.chain if x is not self.vector and x not in own)
+        return total * rest + self._pack_cycles + 0.5 * sum(_own_turns(a) for a in packed)
 
     def _parts(self, chunks: int) -> list[tuple[int, int]]:
         """Tiles along the vector loop as (count, vectors)."""
@@ -298,66 +322,60 @@ class _Model:
         return parts
 
     def _tile(self, chunks: int, factors: dict[Var, int]) -> float:
-        steps = float(math.prod(x.size for x in self.r.sums if x is not self.vector))
+        rows = math.prod(factors.values())
+        once = sum(self._step([w], chunks, factors, rows) for w in self._outer)
+        if not self._inner:
+            return once + 0.2 * _TILE_OVERHEAD + rows * chunks
+        steps = float(self._sum_turns)
         if self.along_sum:
             assert self.vector is not None
             steps *= -(-self.vector.size // (self.lanes * chunks))
-        tile = math.prod(factors.values()) * chunks
-        once = sum(self._step((c,), chunks, factors, summed=False) for c in self.r.outer)
-        if self.along_sum:
             # Putting the lanes together.
-            once = once / chunks + math.prod(factors.values()) * (8.0 + chunks) * len(self.r.inner)
-        inner = self._step(self.r.inner, chunks, factors, summed=True) if self.r.inner else 0.0
-        return steps * inner + once + _TILE_OVERHEAD * (1 if self.r.sums else 0.2) + tile
-
-    def _step(self, body: Sequence[Compute], chunks: int, factors: dict[Var, int], *, summed: bool) -> float:
-        """One turn of a tile."""
-        tile = math.prod(factors.values()) * chunks
-        operations, loads = 0.0, 0.0
-        seen: list[Access] = []
-        for c in body:
-            fused = isinstance(c.value, Apply) and c.value.fn == "mul" and c.accum == "add"
-            operations += tile * max(1, cost(c.value) + (0 if fused or not summed else 1))
-            for a in accesses(c.value):
-                if a.buffer.shape and a not in seen:
-                    seen.append(a)
-                    loads += self._loads(a, chunks, factors)
-            if c.target.index and not summed:
-                loads += 1.5 * self._loads(c.target, chunks, factors)
-        result = max(operations / 2, loads / 2, (operations + loads) / 4)
-        if not summed:
-            return result
+            once = once / chunks + rows * (8.0 + chunks) * len(self._inner)
+        inner = self._step(self._inner, chunks, factors, rows)
         # Few sums side by side leave gaps, and every load is a chance to wait.
-        return max(result, _LATENCY) * (1.0 if tile >= 12 else 1.08 if tile >= 8 else 1.2) + 0.1 * loads
+        tile = rows * chunks
+        inner = max(inner, _LATENCY) * (1.0 if tile >= 12 else 1.08 if tile >= 8 else 1.2)
+        inner += 0.1 * sum(self._loads(read, chunks, factors) for w in self._inner for read in w.reads)
+        return steps * inner + once + _TILE_OVERHEAD + tile
 
-    def _loads(self, a: Access, chunks: int, factors: dict[Var, int]) -> float:
-        times = 1.0
-        for v, f in factors.items():
-            if stride(a, v) != 0:
-                times *= f
+    def _step(self, body: Sequence[_Work], chunks: int, factors: dict[Var, int], rows: int) -> float:
+        """One turn of a tile."""
+        operations = rows * chunks * sum(w.operations for w in body)
+        loads = sum(self._loads(read, chunks, factors) for w in body for read in w.reads)
+        return max(operations / 2, loads / 2, (operations + loads) / 4)
+
+    def _loads(self, read: _Read, chunks: int, factors: dict[Var, int]) -> float:
+        times = read.cost * chunks if read.wide else read.cost
+        for v in read.rows:
+            times *= factors.get(v, 1)
+        return times
+
+    def _work(self, c: Compute, seen: list[Access], *, summed: bool) -> _Work:
+        fused = isinstance(c.value, Apply) and c.value.fn == "mul" and c.accum == "add"
+        reads: list[_Read] = []
+        for a in accesses(c.value):
+            if a.buffer.shape and a not in seen:
+                seen.append(a)
+                reads.append(self._read(a, 1.0))
+        if c.target.index and not summed:
+            reads.append(self._read(c.target, 1.5))
+        return _Work(max(1, cost(c.value) + (0 if fused or not summed else 1)), tuple(reads))
+
+    def _read(self, a: Access, times: float) -> _Read:
+        rows = frozenset(v for v in self.r.chain if stride(a, v) != 0)
         if a.guarded:
             times *= 1.5
         v = self.vector
-        if v is None:
-            return times
-        step = stride(a, v)
+        step = 0 if v is None else stride(a, v)
         if step == 0:
-            return times
+            return _Read(times, False, rows)
         if a in self.packed:
-            return times * chunks
+            return _Read(times, True, rows)
         if step == 1:
-            return times * chunks * (8.0 if self.r.sums and not self.along_sum and _far_rows(a, self.r) else 1.0)
-        if step == -1:
-            return times * chunks * 1.5
-        return times * chunks * self.lanes * 1.5
-
-    def _packing(self) -> float:
-        total = 0.0
-        for a in self.packed:
-            v = self.vector
-            assert v is not None
-            total += _own_turns(a) * (0.25 if stride(a, v) == 1 else 0.6)
-        return total
+            far = self.r.sums and not self.along_sum and _far_rows(a, self.r)
+            return _Read(times * (8.0 if far else 1.0), True, rows)
+        return _Read(times * (1.5 if step == -1 else 1.5 * self.lanes), True, rows)
 
 
 def _row_parts(rows: tuple[tuple[Var, int], ...]) -> list[tuple[int, tuple[int, ...]]]:
@@ -368,5 +386,3 @@ def _row_parts(rows: tuple[tuple[Var, int], ...]) -> list[tuple[int, tuple[int, 
         own = ([(whole, f)] if whole else []) + ([(1, rest)] if rest else [])
         parts = [(n * m, (*s, t)) for n, s in parts for m, t in own]
     return parts
-
-

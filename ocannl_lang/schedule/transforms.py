@@ -493,7 +493,10 @@ def distinct(target: Access, var: Var, inner: set[Var] | None = None) -> bool:
 def lanes(body: tuple[Stmt, ...], name: str, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """Sums of registers over the vector loops called `name`, lane by lane."""
     result: list[Stmt] = []
-    for s in body:
+    n = 0
+    while n < len(body):
+        s = body[n]
+        n += 1
         if not isinstance(s, Loop):
             result.append(s)
             continue
@@ -502,13 +505,20 @@ def lanes(body: tuple[Stmt, ...], name: str, spaces: dict[Buffer, Space]) -> tup
         if not ready:
             result.append(Loop(s.var, s.kind, lanes(s.body, name, spaces)))
             continue
-        width = max(v.size for v in _named(s, name))
+        # Loops that go on with the same sums, as what a split left over does, share the lanes.
+        run = [s]
+        while n < len(body) and isinstance(body[n], Loop) and set(_sums(body[n], name, spaces, set())) == set(sums):
+            following = body[n]
+            assert isinstance(following, Loop)
+            run.append(following)
+            n += 1
+        width = max(v.size for x in run for v in _loops_named(x, name))
         wide: dict[Buffer, Buffer] = {}
         for b in sorted(ready, key=lambda b: b.id):
             wide[b] = Buffer(b.name, (width,), b.prec)
             spaces[wide[b]] = "register"
         result.extend(_clear(wide, sums, width, name))
-        result.append(_with_lanes(s, name, wide))
+        result.extend(_with_lanes(x, name, wide) for x in run)
         result.extend(_put_together(wide, sums, width, name))
     return tuple(result)
 
@@ -529,7 +539,7 @@ def _cleared(before: Sequence[Stmt], b: Buffer) -> bool:
     return any(isinstance(s, Compute) and s.target.buffer is b and s.accum == "set" for s in before)
 
 
-def _named(s: Stmt, name: str) -> list[Var]:
+def _loops_named(s: Stmt, name: str) -> list[Var]:
     return [v for v in _loop_vars([s]) if v.name == name]
 
 
