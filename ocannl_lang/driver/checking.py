@@ -17,6 +17,7 @@ from ocannl_lang.graph.precision import infer_precisions
 from ocannl_lang.names.resolve import Names, resolve
 from ocannl_lang.names.static_types import check_types
 from ocannl_lang.shapes import Solution, solve
+from ocannl_lang.shapes.state import ShapeError
 from ocannl_lang.shapes.terms import Problem
 from ocannl_lang.syntax import ast
 
@@ -167,11 +168,20 @@ def _instances(value: Static) -> list[Instance]:
 
 def _check_op(checked: Checked, built: BuiltOp, faulty: set[str]) -> None:
     checked.ops.append(built)
-    errors = [e for e in built.build.solver.errors if not any(f.key in faulty for f in e.origin.frames)]
+    errors = _contradictions(built, faulty)
+    if errors and built.op.missing():
+        # a size that one value of the config gives contradicts nothing
+        again = build_op(checked.world, built.op, guess="any")
+        errors = [] if again is None or again.undecided else _contradictions(again, faulty)
     for e in errors:
         checked.world.collector.report(e.diagnostic)
     if errors or not (built.complete or built.undecided):
         faulty.add(built.op.key)
+
+
+def _contradictions(built: BuiltOp, faulty: set[str]) -> list[ShapeError]:
+    """What contradicts in an op by itself, apart from what is wrong with the ops that it applies."""
+    return [e for e in built.build.solver.errors if not any(f.key in faulty for f in e.origin.frames)]
 
 
 def solve_routines(checked: Checked, faulty: set[str]) -> None:

@@ -207,8 +207,7 @@ class HostServices:
             assert given is not None
             arrays.append(fit_argument(as_host(ctx, given.value), dtype, p.name.name, given.span, value))
         try:
-            executable = routine.executable(arrays)
-            results = routine.call(arrays)
+            results, executable = routine.invoke(arrays)
         except ProgramErrors as error:
             first = error.diagnostics[0]
             if first.code != "E0701":

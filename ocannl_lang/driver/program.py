@@ -258,6 +258,7 @@ class Routine:
         self.built = built
         self.calls = 0
         self._executables: dict[tuple[tuple[int, ...], ...], Executable] = {}
+        self._dtypes: list[np.dtype[Any]] | None = None
 
     @property
     def name(self) -> str:
@@ -285,15 +286,22 @@ class Routine:
         return self.built.graph.tuple_result
 
     def input_dtypes(self) -> list[np.dtype[Any]]:
-        precisions = self.program.precisions()
-        return [dtype_of(precisions.get(v) or v.precision or "f32") for v in self.built.graph.inputs]
+        """The precision in which each argument is taken."""
+        if self._dtypes is None:
+            precisions = self.program.precisions()
+            self._dtypes = [dtype_of(precisions.get(v) or v.precision or "f32") for v in self.built.graph.inputs]
+        return self._dtypes
 
     def call(self, args: Sequence[Array], *, out: Sequence[Array] | None = None) -> list[Array]:
         """Run on arrays that have the precisions of `input_dtypes`. Raises `ProgramErrors` (E0701) where they do not fit."""
+        return self.invoke(args, out)[0]
+
+    def invoke(self, args: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[list[Array], Executable]:
+        """As `call`, with the code that ran."""
         executable = self.executable(args)
         count = self.calls
         self.calls += 1
-        return executable.run(args, self.program.options.seed, count, out)
+        return executable.run(args, self.program.options.seed, count, out), executable
 
     def executable(self, args: Sequence[Array]) -> Executable:
         """The code for the sizes of these arguments."""
