@@ -7,8 +7,6 @@ All choices of one step are made from the same state and then put in together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ocannl_lang.shapes import dims, explain, rows
 from ocannl_lang.shapes.sizes import SizeValue, product
 from ocannl_lang.shapes.state import (
@@ -19,12 +17,12 @@ from ocannl_lang.shapes.state import (
     RowPending,
     State,
     Stretch,
+    alias,
     find,
     is_contraction,
     known,
     node_of,
     open_row,
-    sides,
 )
 from ocannl_lang.shapes.terms import (
     ROW_KINDS,
@@ -33,11 +31,13 @@ from ocannl_lang.shapes.terms import (
     DimVar,
     Leaf,
     OneNumber,
+    RowEq,
     RowKind,
     RowLe,
     Strided,
     Window,
 )
+from ocannl_lang.shapes.undetermined import Difference, Groups, parameter_dims, undetermined_dims, undetermined_rows
 
 
 def close(st: State) -> None:
@@ -53,18 +53,6 @@ def close(st: State) -> None:
 
 
 # ---------------------------------------------------------------- rows
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """rank(low) + need ≤ rank(high) + have, for row variables (0: none). `both`: equal ranks; `same`: equal rows."""
-
-    high: int
-    have: int
-    low: int
-    need: int
-    both: bool
-    same: bool
 
 
 def close_rows(st: State) -> None:
@@ -84,7 +72,7 @@ def close_rows(st: State) -> None:
         if not chosen:
             if not told:
                 told = True
-                _undetermined_rows(st, leaf_rows, differences, most)
+                undetermined_rows(st, leaf_rows, differences, most)
             least = _least(st, differences, open_rows)
             free = [v for v in open_rows if v not in leaves]
             under = _under_leaves(differences, leaves)
@@ -114,7 +102,7 @@ def _open_leaf_rows(st: State, leaf_rows: list[tuple[Leaf, RowKind, int]]) -> li
 
 def _with_equals(leaves: list[int], differences: list[Difference]) -> set[int]:
     """The row variables of leaves, and those that an equation ties to them."""
-    groups = _Groups()
+    groups = Groups()
     for d in differences:
         if d.same and d.high and d.low:
             groups.join(d.high, d.low)
@@ -208,119 +196,6 @@ def _under_leaves(differences: list[Difference], leaves: set[int]) -> set[int]:
     return seen
 
 
-def _undetermined_rows(
-    st: State, leaf_rows: list[tuple[Leaf, RowKind, int]], differences: list[Difference], most: dict[int, int]
-) -> None:
-    """E0407 for rows of parameters that nothing known is connected with."""
-    groups = _Groups()
-    for d in differences:
-        if d.high and d.low:
-            groups.join(d.high, d.low)
-    anchored = {groups.of(v) for v in most if v}
-    outputs: set[int] = set()
-    for pending in st.pending.values():
-        if isinstance(pending, RowPending):
-            for side in sides(pending.constraint):
-                for var in (pending.a[1], pending.b[1]):
-                    if var and side.row == "output":
-                        outputs.add(groups.of(var))
-    scalars = _scalar_operands(st)
-    for c in st.constraints:
-        if isinstance(c, RowLe):
-            sub, sup = open_row(st, c.sub)[1], open_row(st, c.sup)
-            if sub and not sup[1] and (sup[2] or sup[0] or _operand(c) not in scalars):
-                anchored.add(groups.of(sub))
-    members: dict[int, list[tuple[Leaf, RowKind]]] = {}
-    for leaf, kind, _ in leaf_rows:
-        var = open_row(st, leaf.shape.row(kind))[1]
-        if var and not st.rows[var].bad:
-            group = groups.of(var)
-            if kind == "output":
-                outputs.add(group)
-            if leaf.kind == "parameter":
-                members.setdefault(group, []).append((leaf, kind))
-    for group, found in members.items():
-        if group not in anchored and group in outputs:
-            _report_undetermined(st, found, whole_row=True)
-    for node in st.rows.values():
-        if node.solution is None and groups.of(node.var.id) in members and groups.of(node.var.id) not in anchored:
-            node.bad = groups.of(node.var.id) in outputs
-
-
-def _operand(c: RowLe) -> tuple[object, ...]:
-    return (c.origin.span, c.origin.frames, c.sup_side.tensor, c.sup_side.span)
-
-
-def _scalar_operands(st: State) -> set[tuple[object, ...]]:
-    """The operands of which no row has an axis: they fit anything and so fix nothing."""
-    shaped: dict[tuple[object, ...], bool] = {}
-    for c in st.constraints:
-        if isinstance(c, RowLe):
-            if c.sup.var is not None or c.sup.trail:
-                shaped[_operand(c)] = True
-            else:
-                shaped.setdefault(_operand(c), False)
-    return {key for key, has in shaped.items() if not has}
-
-
-class _Groups:
-    """Union-find of ids."""
-
-    def __init__(self) -> None:
-        self.parent: dict[int, int] = {}
-
-    def of(self, id: int) -> int:
-        parent = self.parent
-        root = id
-        while parent.get(root, root) != root:
-            root = parent[root]
-        while parent.get(id, id) != root:
-            parent[id], id = root, parent.get(id, id)
-        return root
-
-    def join(self, a: int, b: int) -> None:
-        a, b = self.of(a), self.of(b)
-        if a != b:
-            self.parent[max(a, b)] = min(a, b)
-
-
-def _report_undetermined(st: State, found: list[tuple[Leaf, RowKind]], *, whole_row: bool) -> None:
-    """One error for all places of one size, at the parameter where a size is shortest to write: one without input axes."""
-
-    def weight(item: tuple[Leaf, RowKind]) -> int:
-        leaf, kind = item
-        _, var, axes = open_row(st, leaf.shape.input)
-        return 0 if kind == "output" and not axes and not any(l is leaf and k == "input" for l, k in found) and not var else (
-            1 if kind == "output" else 2
-        )  # fmt: skip
-
-    def has_inputs(leaf: Leaf) -> bool:
-        lead, var, trail = open_row(st, leaf.shape.input)
-        return bool(lead or trail) or bool(var and any(d.low == var or d.high == var for d in _contractions(st)))
-
-    first = min(found, key=lambda f: (has_inputs(f[0]), weight(f)))
-    others: list[tuple[str, str, object]] = []
-    for leaf, kind in found:
-        if (leaf, kind) != first and leaf.name != first[0].name:
-            others.append((leaf.name, kind, leaf.origin))
-    hint = (
-        "[16]"
-        if first[1] == "output" and not has_inputs(first[0])
-        else "[_ -> 16]"
-        if first[1] == "output"
-        else "[16 -> _]"
-    )
-    explain.undetermined(st, first[0].origin, first[0].name, first[1], others, whole_row, hint)  # type: ignore[arg-type]
-
-
-def _contractions(st: State) -> list[Difference]:
-    return [
-        Difference(p.a[1], 0, 0, 0, True, False)
-        for p in st.pending.values()
-        if isinstance(p, RowPending) and p.relation == "contract"
-    ]
-
-
 def _check_support(st: State) -> None:
     """A computed tensor has no more axes than its operands: E0402, E0405 for an equation that asked for more."""
     leaves = {row.var.id for leaf in st.leaves for kind in ROW_KINDS for row in (leaf.shape.row(kind),) if row.var}
@@ -342,10 +217,21 @@ def _check_support(st: State) -> None:
             if node.cause is not None and not (isinstance(node.cause, RowLe) and not is_contraction(node.cause)):
                 cause = node.cause
             id = node.solution[1] if node.solution else 0
+        cause = cause or _equation_of(st, var)
         if cause is not None and not bad:
             explain.unsupported(st, cause, group[0], has, asked)
             for dim in lead + trail:
                 dims.poison(st, dim)
+
+
+def _equation_of(st: State, var: int) -> RowEq | None:
+    """An equation about this very row."""
+    for c in st.constraints:
+        if isinstance(c, RowEq):
+            for row in (c.a, c.b):
+                if row.var is not None and not row.lead and not row.trail and alias(st, row.var.id) == alias(st, var):
+                    return c
+    return None
 
 
 # ---------------------------------------------------------------- sizes
@@ -362,7 +248,7 @@ def close_dims(st: State) -> None:
             if not (_close_flexible(st, open_dims, waiting=True) or _close_parts(st)):
                 if not told:
                     told = True
-                    _undetermined_dims(st, open_dims)
+                    undetermined_dims(st, open_dims)
                 _close_rest(st, open_dims)
         rows.drain(st)
 
@@ -481,42 +367,7 @@ def _close_parts(st: State) -> bool:
 
 
 def _is_parameter_size(st: State, node: DimNode) -> bool:
-    return any(node is n for n, _, _ in _parameter_dims(st))
-
-
-def _parameter_dims(st: State) -> list[tuple[DimNode, Leaf, RowKind]]:
-    return [
-        (node_of(st, dim), leaf, kind)
-        for leaf in st.leaves
-        if leaf.kind == "parameter"
-        for kind in ROW_KINDS
-        for row in (open_row(st, leaf.shape.row(kind)),)
-        for dim in row[0] + row[2]
-        if isinstance(dim, DimVar)
-    ]
-
-
-def _undetermined_dims(st: State, open_dims: list[DimNode]) -> None:
-    groups = _Groups()
-    near_one: set[int] = set()
-    for node in open_dims:
-        for other, _, _ in (*node.sups, *node.subs):
-            sup = find(st, other)
-            if sup.value is None:
-                groups.join(node.var.id, sup.var.id)
-    for node in open_dims:
-        if node.near_one or node.bad:
-            near_one.add(groups.of(node.var.id))
-    members: dict[int, list[tuple[Leaf, RowKind]]] = {}
-    for node, leaf, kind in _parameter_dims(st):
-        if node.value is None and not node.bad:
-            members.setdefault(groups.of(node.var.id), []).append((leaf, kind))
-    for group, found in members.items():
-        if group not in near_one:
-            _report_undetermined(st, found, whole_row=False)
-    for node in open_dims:
-        if groups.of(node.var.id) in members and groups.of(node.var.id) not in near_one:
-            node.bad = True
+    return any(node is n for n, _, _ in parameter_dims(st))
 
 
 def _close_rest(st: State, open_dims: list[DimNode]) -> None:
@@ -550,7 +401,7 @@ def _close_rest(st: State, open_dims: list[DimNode]) -> None:
 def _report_conflicts(st: State) -> None:
     """A parameter that is asked for different sizes: a 1 would hide a mistake."""
     told: list[Stretch] = []
-    for node, leaf, _ in _parameter_dims(st):
+    for node, leaf, _ in parameter_dims(st):
         why = node.stretch
         if why is not None and why.first is not None and why.second is not None and not node.bad and why not in told:
             told.append(why)

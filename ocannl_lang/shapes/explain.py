@@ -162,7 +162,7 @@ def _teller(st: State, constraint: Constraint, dim: Dim, side: Side) -> _Told:
         )
         if (
             not same
-            or not step.far_side.tensor
+            or (not step.far_side.tensor and constraint.origin.form == "slots")
             or isinstance(step.constraint, (Window, Strided, Concat, SizeIs, AtLeast))
         ):
             break
@@ -576,12 +576,14 @@ def one_number(st: State, c: OneNumber) -> None:
 
 
 def undetermined(
-    st: State, origin: Origin, name: str, row: str, others: list[tuple[str, str, Origin]], whole_row: bool, hint: str
-) -> None:
+    st: State, origin: Origin, name: str, row: str, label: str, others: list[tuple[str, RowKind, Span]], whole_row: bool,
+    example: str,
+) -> None:  # fmt: skip
     """E0407: nothing fixes a size of a parameter. `others` share it: name, row, place."""
     what = "axes" if whole_row else "size"
-    places = [Label(o.span, f"the same as the {r} {what} of `{n}`") for n, r, o in others]
+    called = f" ({label})" if label else ""
+    places = [Label(span, f"the same as the {r} {what} of `{n}`") for n, r, span in others]
     report(
-        st, "E0407", origin, f"the {row} {what} of `{name}` {'are' if whole_row else 'is'} not fixed by anything",
-        f"`{name}` needs a size", places, helps=(f"give one, for example `{{{name}: {hint}}}`",),
+        st, "E0407", origin, f"the {row} {what} of `{name}`{called} {'are' if whole_row else 'is'} not fixed by anything",
+        f"`{name}` needs a size", places, helps=(f"give one, for example `{{{name}: {example}}}`",),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from ocannl_lang.shapes.sizes import Number, Sym, as_unknown
 from ocannl_lang.shapes.solution import Solution
 from ocannl_lang.shapes.state import ShapeError, State, known, open_row
 from ocannl_lang.shapes.terms import (
+    ROW_KINDS,
     Constraint,
     Dim,
     DimEq,
@@ -22,6 +23,7 @@ from ocannl_lang.shapes.terms import (
     Row,
     RowEq,
     RowLe,
+    Shape,
     SizeTerm,
     Unknown,
 )
@@ -53,6 +55,14 @@ def _turn(constraint: Constraint) -> int:
             return 1
 
 
+def _register(st: State, shape: Shape) -> None:
+    """Take up the variables of a shape, so that they close even if no constraint mentions them."""
+    for kind in ROW_KINDS:
+        lead, _, trail = open_row(st, shape.row(kind))
+        for dim in lead + trail:
+            known(st, dim)
+
+
 class Solver:
     """Constraints that are propagated as they are added. Asking never changes an answer."""
 
@@ -72,8 +82,8 @@ class Solver:
                 rows.add(st, constraint)
             case DimEq():
                 dims.equal(st, constraint.a, constraint.b, constraint)
-            case OneNumber():
-                pass
+            case OneNumber(shape=shape):
+                _register(st, shape)
             case _:
                 dims.arithmetic(st, constraint)
         rows.drain(st)
@@ -81,10 +91,7 @@ class Solver:
     def add_leaf(self, leaf: Leaf) -> None:
         """Name a tensor that is not computed; its open shape closes first."""
         self.state.leaves.append(leaf)
-        for row in (leaf.shape.batch, leaf.shape.output, leaf.shape.input):
-            lead, _, trail = open_row(self.state, row)
-            for dim in lead + trail:
-                known(self.state, dim)
+        _register(self.state, leaf.shape)
 
     def copy(self) -> Solver:
         """An independent solver that knows the same."""

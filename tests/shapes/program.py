@@ -110,6 +110,7 @@ class Program:
 
     def pointwise(self, symbol: str, *args: Tensor, name: str = "") -> Tensor:
         names = [a.name for a in args]
+        names = [n if len(n) < 24 else "…" for n in names]
         text = f" {symbol} ".join(names) if len(names) > 1 else f"{symbol}({names[0]})"
         text = f"{name} = {text}" if name else text
         origin = self._origin(text, "pointwise", symbol)
