@@ -50,7 +50,7 @@ Kind = str
 DEFAULT = "f32"
 _LEAVES = (Input, Data, Array, Arange, Draw, Seed)
 
-_FLOAT_TERMS = frozenset({"/", "sqrt", "exp", "log", "sin", "cos", "tanh", "float"})
+_FLOAT_TERMS = frozenset({"/", "sqrt", "rsqrt", "recip", "exp", "log", "exp2", "log2", "sin", "cos", "tanh", "float"})
 
 
 def infer_precisions(graphs: Sequence[Graph] | Graph, collector: Collector) -> dict[Key, str]:
