@@ -76,7 +76,12 @@ def close_rows(st: State) -> None:
             least = _least(st, differences, open_rows)
             free = [v for v in open_rows if v not in leaves]
             under = _under_leaves(differences, leaves)
-            below_open = {d.low for d in differences if d.high and d.high != d.low}
+            # what a parameter's input axes contract with does not wait for the parameter
+            below_open = {
+                d.low
+                for d in differences
+                if d.high and d.high != d.low and (d.same or not d.both or d.high not in leaves)
+            }
             chosen = (
                 {v: least[v] for v in free if v not in under}
                 or {v: least[v] for v in free if v not in below_open}

@@ -33,7 +33,7 @@ def solve(problem: Problem, bindings: Mapping[Unknown, int] | None = None) -> So
     """All shapes of a program. Unknowns in `bindings` are those numbers everywhere.
 
     Contradictions are in `Solution.errors`, in the order of the constraints; what written types ask for comes first, and what
-    annotations and results ask for last, so that they are measured against the computation and not the other way round.
+    annotations and results outside ops ask for last, so that they are measured against the computation and not the other way round.
     """
     solver = Solver(bindings)
     for leaf in problem.leaves:
@@ -49,7 +49,7 @@ def _turn(constraint: Constraint) -> int:
     match constraint.origin.form:
         case "declaration" | "literal":
             return 0
-        case "annotation" | "result":
+        case "annotation" | "result" if not constraint.origin.frames:
             return 2
         case _:
             return 1
