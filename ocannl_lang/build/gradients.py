@@ -50,7 +50,9 @@ def _seed(build: Build, root: Value) -> Value | None:
 def _is_zero(grad: Value) -> bool:
     from ocannl_lang.graph.ir import Number
 
-    return isinstance(grad.op, Assigned) and isinstance(grad.op.tree, Value) and isinstance(grad.op.tree.op, Number)
+    if not (isinstance(grad.op, Assigned) and grad.op.accum == "set" and isinstance(grad.op.tree, Value)):
+        return False
+    return isinstance(grad.op.tree.op, Number) and grad.op.tree.op.value == 0
 
 
 def _zero(build: Build, of: Value, span: Span) -> Value:

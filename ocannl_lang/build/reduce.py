@@ -55,6 +55,8 @@ def reduce_notation(
     result = scope.slot(notation.result, result=True)
     if name == "permute":
         _check_permute(notation, slots, result)
+    if name in ("argmax", "argmin"):
+        _check_position(name, notation, slots, result)
     if name == "concat" and len(args) > 1 and not any(_has_concat(r) for r in (result, *slots)):
         raise fail("E0409", "nothing is concatenated here", notation.span, "join axes of the result with `^`: `x^y`")
     at = [s.span for s in notation.slots]
@@ -195,6 +197,18 @@ def _check_permute(notation: ast.Notation, slots: Sequence[SlotShape], result: S
                 "E0409", f"`permute` would reduce {text}", notation.span, f"{text} is missing from the result",
                 helps=("use `sum` if the axis is to be summed",),
             )  # fmt: skip
+
+
+def _check_position(name: str, notation: ast.Notation, slots: Sequence[SlotShape], result: SlotShape) -> None:
+    """A position is a number along one axis. How many axes a row has is not known here, so rows pass."""
+    kept = _names(result)
+    reduced = {k: text for slot in slots for k, text in _names(slot).items() if k not in kept}
+    labels = [text for k, text in reduced.items() if isinstance(k, str)]
+    if len(labels) > 1 or not reduced:
+        raise fail(
+            "E0409", f"`{name}` reduces exactly one axis, not {' and '.join(labels) or 'none'}", notation.span,
+            helps=("name the other axes in the result",) if labels else ("leave one axis out of the result",),
+        )  # fmt: skip
 
 
 def _names(slot: SlotShape) -> dict[object, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ocannl_lang.build import tensors
 from ocannl_lang.build.calls import config_scope, introduce_result_names, run_op_body
@@ -24,7 +25,7 @@ from ocannl_lang.build.values import (
 )
 from ocannl_lang.graph import ir
 from ocannl_lang.graph.ir import Graph, Value
-from ocannl_lang.shapes.terms import Dim, Leaf, Size, Unknown
+from ocannl_lang.shapes.terms import Dim, DimVar, Leaf, Origin, Size, Unknown
 from ocannl_lang.syntax import ast
 
 
@@ -200,28 +201,34 @@ UNDECIDED = frozenset({"E0702", "E0301", "E0302", "E0303", "E0304", "E0305", "E0
 """What a stand-in for an unknown configuration can cause; of an op checked by itself such faults prove nothing."""
 
 
-def build_op(world: World, op: OpRef, *, instance: Instance | None = None, training: bool = False) -> BuiltOp | None:
+Guess = Literal["unknown", "any"]
+"""An int of the config without a value: an unknown like no other size, or whatever size the body makes of it."""
+
+
+def build_op(
+    world: World, op: OpRef, *, instance: Instance | None = None, training: bool = False, guess: Guess = "unknown"
+) -> BuiltOp | None:
     """Apply an op by itself, as `instance` if one is given, else as one that is forgotten afterwards.
 
-    Config without a value: an int is an unknown, an op is opaque; for others the op cannot be checked: None.
+    Config without a value: an int is what `guess` says, an op is opaque; for others the op cannot be checked: None.
     """
     if instance is not None:
-        return _build_op(world, op, instance, training)
+        return _build_op(world, op, instance, training, guess)
     cells, world.cells = world.cells, {}
     try:
-        return _build_op(world, op, None, training)
+        return _build_op(world, op, None, training, guess)
     finally:
         world.cells = cells
 
 
-def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool) -> BuiltOp | None:
+def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool, guess: Guess) -> BuiltOp | None:
     definition = op.definition
     stand_ins = False
     config = dict(op.config)
     for p in definition.config:
         if p.name.name in config or p.default is not None:
             continue
-        value = _stand_in(p, op)
+        value = _stand_in(p, op, guess)
         if value is None:
             return None
         config[p.name.name] = value
@@ -275,8 +282,11 @@ def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool
     return BuiltOp(op, build, inputs, outputs, not found and not undecided, undecided)
 
 
-def _stand_in(p: ast.ParamDecl, op: OpRef) -> Static:
+def _stand_in(p: ast.ParamDecl, op: OpRef, guess: Guess) -> Static:
     match p.type:
+        case ast.NamedType(name="int") if guess == "any":
+            name = p.name.name
+            return Symbolic(DimVar(f"`{name}`", Origin(p.name.span, (), "declaration", name)), True)
         case ast.NamedType(name="int"):
             return Symbolic(Size(Unknown(p.name.name, op.name)), True)
         case ast.NamedType(name="op"):

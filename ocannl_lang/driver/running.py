@@ -122,7 +122,7 @@ def load_value(program: Program, value: Any, path: Path) -> None:
 
 
 def save_cells(program: Program, cells: list[Cell], path: Path) -> None:
-    """Write cells to a checkpoint. Raises `HostError` (E0803) where a cell has no values yet."""
+    """Write cells to a checkpoint; those whose sizes no call has fixed have no values yet and are left out."""
     from ocn_runtime.checkpoints import save
 
     program.materialise()
@@ -130,8 +130,11 @@ def save_cells(program: Program, cells: list[Cell], path: Path) -> None:
     for cell in cells:
         found = program.store.get(cell.path)
         if found is None:
-            raise HostError(f"`{cell.path}` has no values yet: nothing has fixed its size", "E0803")
-        arrays[cell.path] = found
+            found = program.preset.get(cell.path)
+        if found is not None:
+            arrays[cell.path] = found
+    if cells and not arrays:
+        raise HostError("there is nothing to save yet: no call has fixed the sizes of these parameters", "E0803")
     save(path, arrays)
 
 
@@ -154,6 +157,8 @@ def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) 
     wanted = {c.path: c for c in cells}
     for name, cell in wanted.items():
         if name not in tensors:
+            if name not in program.store:
+                continue  # nothing has fixed its size here either: it begins as in a new program
             raise problem(f"the checkpoint has no tensor `{name}`")
         found = program.store.get(name)
         if found is not None and found.shape != tensors[name].shape:
@@ -166,6 +171,8 @@ def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) 
             if name not in wanted:
                 raise problem(f"the checkpoint has a tensor `{name}` that the program does not know")
     for name in wanted:
+        if name not in tensors:
+            continue
         try:
             program.params.set(name, tensors[name])
         except ProgramErrors as error:

@@ -148,7 +148,8 @@ def operation_kind(value: Value, kind_of: Callable[[Value], Kind]) -> Kind:
     """
     match value.op:
         case Map(fn=fn, args=args):
-            return _map_kind(fn, [kind_of(a) for a in args])
+            kind = _map_kind(fn, [kind_of(a) for a in args])
+            return "i32" if kind == "u8" and fn in _ARITHMETIC and _counts(args) else kind
         case Product(left=left, right=right, addend=addend):
             product = _sum_kind(meet(kind_of(left), kind_of(right)))
             return product if addend is None else meet(product, kind_of(addend))
@@ -168,6 +169,24 @@ def operation_kind(value: Value, kind_of: Callable[[Value], Kind]) -> Kind:
             return kind_of(tree) if isinstance(tree, Value) else tree_kind(tree, kind_of)
         case _:
             return "?"
+
+
+_ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "floordiv", "mod", "pow"})
+
+
+def _counts(args: Sequence[Value]) -> bool:
+    """Whether arithmetic is on truth values and numbers only: it counts in i32, so that `2 * (x > 0) - 1` is -1 or 1."""
+    return all(_is_truth(a) or isinstance(a.op, Number) for a in args)
+
+
+def _is_truth(value: Value) -> bool:
+    match value.op:
+        case Map(fn=fn):
+            return PRIMITIVES[fn].rule in ("compare", "logic")
+        case Reduce(accum=accum):
+            return accum in ("or", "and")
+        case _:
+            return False
 
 
 def tree_kind(tree: SlotTree, kind_of: Callable[[Value], Kind]) -> Kind:
