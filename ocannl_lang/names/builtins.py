@@ -91,7 +91,7 @@ floor(x): The largest whole number that is not above `x`. No gradient.
 ceil(x): The smallest whole number that is not below `x`. No gradient.
 round(x): The nearest whole number, halves to the even one. No gradient.
 erf(x): The error function.
-gelu(x): `x *. (1 + erf(x / sqrt(2))) / 2`.
+gelu[approximate = false](x): `x *. (1 + erf(x / sqrt(2))) / 2`; if `approximate`, by the formula with tanh.
 silu(x): `x *. sigmoid(x)`.
 softplus(x): `log(1 + exp(x))`, without overflow.
 sat01(x): `x` clamped to 0 and 1, with a gradient strictly between them.

@@ -1,4 +1,5 @@
 """Section 6: reducers, labels, fixed positions and row variables."""
+# ruff: noqa: E501 (programs in tables)
 
 from __future__ import annotations
 
