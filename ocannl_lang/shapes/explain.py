@@ -54,6 +54,7 @@ from ocannl_lang.shapes.terms import (
 from ocannl_lang.source import Span
 
 MAX_LABELS = 6
+CONTRACTS = "the tensor product `*` contracts the input axes of its left side with the output axes of its right side"
 
 
 def report(
@@ -61,7 +62,7 @@ def report(
     notes: tuple[str, ...] = (), helps: tuple[str, ...] = (), fix: Fix | None = None,
 ) -> None:  # fmt: skip
     """Add an error at the outermost place of `origin`, with each further place once."""
-    if origin.form == "annotation" and code in ("E0401", "E0402", "E0403", "E0404"):
+    if origin.form in ("annotation", "result") and not origin.frames and code in ("E0401", "E0402", "E0403", "E0404"):
         code = "E0412"
     span = origin.outer
     kept: list[Label] = []
@@ -117,6 +118,9 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
     symbol = constraint.origin.symbol
     short = f"{text_a} and {text_b} do not agree" + (f" in `{symbol}`" if symbol and len(symbol) < 12 else "")
     helps: tuple[str, ...] = ()
+    if is_contraction(constraint):
+        notes = (CONTRACTS,)
+        helps = _weight_help(st, constraint, first, second, text_b)
     if code == "E0401" and 1 in (ka.value, kb.value):
         helps = ("a written size of 1 does not stretch; leave the axis out to broadcast",)
     report(
@@ -129,6 +133,17 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
         notes,
         helps,
     )
+
+
+def _weight_help(st: State, constraint: Constraint, weight: _Told, other: _Told, size: str) -> tuple[str, ...]:
+    """How to change a parameter whose written input size does not fit what it is multiplied with."""
+    span, name = weight.side.span, weight.side.tensor
+    leaf = next((c for c in st.leaves if c.kind == "parameter" and c.origin.span == span), None)
+    if constraint.origin.frames or leaf is None or other.side.row != "output" or weight.side.row != "input":
+        return ()
+    outputs = row_text(st, open_row(st, leaf.shape.output)) if leaf.shape.output.trail else "..."
+    size = size.rsplit(" = ", 1)[0]
+    return (f"give `{name}` the size {size}, or leave its input axes out: `{{{name}: [... -> {outputs}]}}`",)
 
 
 def _label(constraint: Constraint, dim: Dim) -> str:
@@ -265,6 +280,8 @@ def ranks(st: State, constraint: RowEq | RowLe, a: Open, b: Open) -> None:
         _no_contraction(st, constraint, a, b)
         return
     a, b = _whole(st, constraint, a, b)
+    if constraint.origin.form in ("annotation", "result"):
+        a = (a[0], 0, a[2])  # room to broadcast: nothing asked for more axes but this type
     side_a, side_b = sides(constraint)
     if isinstance(constraint, RowEq) and any(_same_tensor(w, constraint) for w in st.misplaced):
         return
@@ -354,6 +371,8 @@ def _other_row(st: State, constraint: RowEq | RowLe) -> tuple[str, str] | None:
         return None
     a: dict[RowKind, Open] = {kind: open_row(st, c.a) for kind, c in group.items()}
     b: dict[RowKind, Open] = {kind: open_row(st, c.b) for kind, c in group.items()}
+    if constraint.origin.form in ("annotation", "result"):
+        a = {kind: (row[0], 0, row[2]) for kind, row in a.items()}
     if sum(len(r[0] + r[2]) for r in a.values()) != sum(len(r[0] + r[2]) for r in b.values()):
         return None
     return f"[{rows_text(st, a)}]", f"[{rows_text(st, b)}]"
@@ -402,7 +421,7 @@ def _no_contraction(st: State, constraint: Constraint, a: Open, b: Open) -> None
     report(
         st, "E0405", constraint.origin, f"`*` cannot contract: {name_a} has {text_a}, {name_b} has {text_b}",
         f"{text_a} against {text_b}", places,
-        ("`*` contracts the input axes of the left side with the output axes of the right side",), helps, fix,
+        (CONTRACTS,), helps, fix,
     )  # fmt: skip
 
 
@@ -518,6 +537,12 @@ def concat(st: State, c: Concat, axis: SizeValue, covered: Number) -> None:
     parts = " + ".join(dim_text(st, p) for p in c.parts if known(st, p) is not None)
     places = [label for d in (c.axis, *c.parts) for label in labels(st, chain(st, d), dim_text(st, d))]
     name = quoted(c.side.tensor) or "the axis"
+    if c.origin.form == "slice":
+        report(
+            st, "E0408", c.origin, f"the slice is out of range: {name} has size {size_text(axis)} here",
+            f"goes on to position {size_text(covered)}", labels(st, chain(st, c.axis), dim_text(st, c.axis)),
+        )  # fmt: skip
+        return
     report(
         st, "E0401", c.origin, f"sizes differ: {name} has {size_text(axis)}, its parts {parts} = {size_text(covered)}"
         if " " in parts else f"sizes differ: {name} has {size_text(axis)}, its part {parts}",
@@ -577,13 +602,22 @@ def one_number(st: State, c: OneNumber) -> None:
 
 def undetermined(
     st: State, origin: Origin, name: str, row: str, label: str, others: list[tuple[str, RowKind, Span]], whole_row: bool,
-    example: str,
+    example: str, inside: str,
 ) -> None:  # fmt: skip
-    """E0407: nothing fixes a size of a parameter. `others` share it: name, row, place."""
+    """E0407: nothing fixes a size of a parameter, maybe `inside` a standard op. `others` share it: name, row, place."""
     what = "axes" if whole_row else "size"
     called = f" ({label})" if label else ""
     places = [Label(span, f"the same as the {r} {what} of `{n}`") for n, r, span in others]
+    message = f"the {row} {what} of `{name}`{called} {'are' if whole_row else 'is'} not fixed by anything"
+    if inside:
+        message = f"the {row} {what} of `{name}` in `{inside}` {'are' if whole_row else 'is'} not fixed by anything"
+        helps = (
+            f"give `{inside}` its sizes in brackets",
+            f"or let the {row} sizes follow from where its result is used",
+        )
+        report(st, "E0407", origin, message, f"`{inside}` needs a size", places, helps=helps)
+        return
     report(
-        st, "E0407", origin, f"the {row} {what} of `{name}`{called} {'are' if whole_row else 'is'} not fixed by anything",
-        f"`{name}` needs a size", places, helps=(f"give one, for example `{{{name}: {example}}}`",),
+        st, "E0407", origin, message, f"`{name}` needs a size", places,
+        helps=(f"give one, for example `{{{name}: {example}}}`",),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from ocannl_lang.shapes.terms import (
     DimVar,
     Origin,
     RowKind,
+    RowLe,
     Side,
     Size,
     SizeIs,
@@ -95,9 +96,10 @@ def labels(st: State, steps: list[Step], size: str, at: Origin | None = None) ->
     last = steps[-1]
     out = _before(st, last)
     out.append(_source(st, last, size, at))
-    for step in reversed(steps[:-1]):
+    for step in reversed(steps):
         name = quoted(step.near_side.tensor)
-        if name:
+        # what stands beside the source needs no words of its own, unless it has a name
+        if name and (step is not last or (step.near_side.tensor.isidentifier() and isinstance(step.constraint, RowLe))):
             out.append(Label(step.constraint.origin.span, f"so {name} has {row_word(step.near_side.row)}size {size}"))
     return out
 
@@ -166,11 +168,17 @@ def dim_text(st: State, dim: Dim) -> str:
         dim = steps[-1].far if steps else dim
     if isinstance(dim, Size):
         written = dim.text
-        if written and written != value and size_text(at.value) == size_text(known(st, dim).value):  # type: ignore[union-attr]
+        ours = dim.why is None or not is_standard(dim.why.span)
+        if ours and written and written != value and size_text(at.value) == size_text(known(st, dim).value):  # type: ignore[union-attr]
             value = f"{written} = {value}"
         elif isinstance(dim.value, Unknown) and isinstance(at.value, int):
             value = f"{dim.value.name} = {value}"
     return value if at.basis == "default" else f"{value}:{at.basis}"
+
+
+def is_standard(span: Span) -> bool:
+    """Whether a place lies in the standard library, which the user does not look at."""
+    return span.source.path.startswith("<")
 
 
 def quoted(name: str) -> str:

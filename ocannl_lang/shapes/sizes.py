@@ -91,7 +91,7 @@ def floordiv(a: Number, b: Number) -> Number:
         return a // b
     if isinstance(b, int) and b > 0 and _is_whole(a):
         whole, rest = _split(a, b)
-        return whole if rest == 0 else add(whole, _call("//", (rest, b)))
+        return add(whole, _call("//", (rest, b))) if isinstance(rest, Sym) else whole
     return 1 if a == b else _call("//", (a, b))
 
 
@@ -99,7 +99,7 @@ def modulo(a: Number, b: Number) -> Number:
     if not isinstance(a, Sym) and not isinstance(b, Sym):
         return a % b
     if isinstance(b, int) and b > 0 and _is_whole(a):
-        rest = _split(a, b, constant_too=True)[1]
+        rest = _split(a, b)[1]
         return _call("%", (rest, b)) if isinstance(rest, Sym) else rest
     return 0 if a == b else _call("%", (a, b))
 
@@ -231,7 +231,7 @@ def _is_whole(value: Number) -> bool:
     return all(isinstance(c, int) and all(e > 0 for _, e in m) for m, c in _terms(value))
 
 
-def _split(value: Number, divisor: int, constant_too: bool = True) -> tuple[Number, Number]:
+def _split(value: Number, divisor: int) -> tuple[Number, Number]:
     """`(whole, rest)` with value = divisor·whole + rest and the coefficients of rest in 0 … divisor − 1."""
     whole: Number = 0
     rest: Number = 0

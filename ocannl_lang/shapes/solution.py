@@ -92,6 +92,11 @@ class Solution:
         lead, _, trail = open_row(self._state, row)
         return SolvedRow(tuple(self.dim(d) for d in lead), tuple(self.dim(d) for d in trail))
 
+    def axes(self, row: Row) -> tuple[Dim, ...]:
+        """The axes of a row as terms, to ask `why` of."""
+        lead, _, trail = open_row(self._state, row)
+        return lead + trail
+
     def shape(self, shape: Shape) -> SolvedShape:
         batch, output, input = (self.row(shape.row(kind)) for kind in ROW_KINDS)
         return SolvedShape(batch, output, input)

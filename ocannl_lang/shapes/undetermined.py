@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ocannl_lang.shapes import explain
-from ocannl_lang.shapes.reasons import best_name
+from ocannl_lang.shapes.reasons import best_name, is_standard
 from ocannl_lang.shapes.sizes import size_text
 from ocannl_lang.shapes.state import DimNode, RowPending, State, find, known, node_of, open_row, sides
-from ocannl_lang.shapes.terms import ROW_KINDS, Dim, DimVar, Leaf, RowKind, RowLe
+from ocannl_lang.shapes.terms import ROW_KINDS, Dim, DimVar, Leaf, Origin, RowKind, RowLe
 from ocannl_lang.source import Span
 
 
@@ -150,15 +150,25 @@ class Groups:
 def _report(st: State, found: list[tuple[Leaf, RowKind]], label: str = "", *, whole_row: bool) -> None:
     """One error for all places of one size, at the parameter where it is shortest to write: one without input axes."""
     leaf, kind = min(found, key=lambda f: (_has_inputs(st, f[0]), f[1] != "output"))
-    origin = replace(leaf.origin, frames=())
+    origin, inside = _place(leaf.origin)
     if any(e.code == "E0407" and e.origin.span == origin.span and e.origin.symbol == kind for e in st.errors):
         return  # the same text, built once more
     others: list[tuple[str, RowKind, Span]] = [
         (other.name, row, other.origin.span) for other, row in found if other.name != leaf.name
     ]
     explain.undetermined(
-        st, replace(origin, symbol=kind), leaf.name, kind, label, others, whole_row, _example(st, leaf, kind)
+        st, replace(origin, symbol=kind), leaf.name, kind, label, others, whole_row, _example(st, leaf, kind), inside
     )
+
+
+def _place(origin: Origin) -> tuple[Origin, str]:
+    """Where a parameter is told of: where it is declared, or, for one of a standard op, where that op is applied, and its name."""
+    if not is_standard(origin.span):
+        return replace(origin, frames=()), ""
+    for frame in reversed(origin.frames):
+        if not is_standard(frame.span):
+            return replace(origin, span=frame.span, frames=()), frame.callee
+    return replace(origin, frames=()), ""
 
 
 def _has_inputs(st: State, leaf: Leaf) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ Case = tuple[Program, list[Tensor]]
 
 
 @given(programs(), st.sampled_from([{}, {Unknown("n", "test"): 3}]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_solution_without_errors_satisfies_every_constraint(case: Case, bindings: Any) -> None:
     problem = case[0].problem()
     note("\n".join(case[0].lines))
@@ -27,20 +28,20 @@ def test_a_solution_without_errors_satisfies_every_constraint(case: Case, bindin
 
 
 @given(programs(), st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_order_of_constraints_does_not_matter(case: Case, seed: int) -> None:
     program, tensors = case
     note("\n".join(program.lines))
     first = solve(program.problem())
     second = solve(shuffled(program.problem(), seed))
-    assert {e.code for e in first.errors} == {e.code for e in second.errors}
+    assert bool(first.errors) == bool(second.errors)
     if not first.errors:
         for t in tensors:
-            assert first.shape(t.shape) == second.shape(t.shape), t.name
+            assert first.shape(t.shape).sizes == second.shape(t.shape).sizes, t.name
 
 
 @given(programs(), st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_numbers_of_variables_do_not_matter(case: Case, seed: int) -> None:
     program, tensors = case
     note("\n".join(program.lines))
@@ -53,7 +54,7 @@ def test_the_numbers_of_variables_do_not_matter(case: Case, seed: int) -> None:
 
 
 @given(programs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_asking_and_closing_on_the_way_changes_nothing(case: Case) -> None:
     program, tensors = case
     note("\n".join(program.lines))
@@ -73,3 +74,18 @@ def test_asking_and_closing_on_the_way_changes_nothing(case: Case) -> None:
     assert [e.diagnostic for e in a.errors] == [e.diagnostic for e in b.errors]
     for t in tensors:
         assert a.shape(t.shape) == b.shape(t.shape)
+
+
+@pytest.mark.slow
+@given(programs(), st.integers(0, 10**6), st.sampled_from([{}, {Unknown("n", "test"): 3}]))
+@settings(max_examples=3000, deadline=None)
+def test_many_programs_in_other_orders(case: Case, seed: int, bindings: Any) -> None:
+    program, tensors = case
+    note("\n".join(program.lines))
+    problem = program.problem()
+    first, second = solve(problem, bindings), solve(shuffled(problem, seed), bindings)
+    assert bool(first.errors) == bool(second.errors)
+    if not first.errors:
+        assert verify(first, problem) == []
+        for t in tensors:
+            assert first.shape(t.shape).sizes == second.shape(t.shape).sizes, t.name
