@@ -19,6 +19,7 @@ from ocannl_lang.names.static_types import check_types
 from ocannl_lang.shapes import Solution, solve
 from ocannl_lang.shapes.state import ShapeError
 from ocannl_lang.shapes.terms import Problem
+from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
 
@@ -124,7 +125,7 @@ def build_everything(checked: Checked, routine_config: Mapping[str, Static]) -> 
     own = list(dict.fromkeys(own))
     for env in own:
         evaluate_top(world, env)
-    faulty = check_ops(checked, own)
+    faulty, held = check_ops(checked, own)
     for env in own:
         for item in env.syntax.items:
             if isinstance(item, ast.RoutineDef):
@@ -132,11 +133,26 @@ def build_everything(checked: Checked, routine_config: Mapping[str, Static]) -> 
                 if key not in checked.routines:
                     checked.routines[key] = build_routine(world, env, item, routine_config)
     solve_routines(checked, faulty)
+    for d in held:
+        if not any(_told_inside(d, other) for other in world.collector.diagnostics):
+            world.collector.report(d)
 
 
-def check_ops(checked: Checked, own: list[ModuleEnv]) -> set[str]:
-    """Check each op by itself; the keys of those whose body is contradictory."""
+def _told_inside(d: Diagnostic, other: Diagnostic) -> bool:
+    """Whether a fault inside an op is told already, there or at an application as a place inside."""
+    spans = [other.span, *(label.span for label in other.labels)]
+    return d.code == other.code and any(
+        s.source is d.span.source and d.span.start <= s.start and s.end <= d.span.end for s in spans
+    )
+
+
+def check_ops(checked: Checked, own: list[ModuleEnv]) -> tuple[set[str], list[Diagnostic]]:
+    """Check each op by itself: the keys of those whose body is contradictory.
+
+    Also gives what is wrong with a configuration that is made, which its applications tell better if there are any.
+    """
     world = checked.world
+    held: list[Diagnostic] = []
     faulty: set[str] = set()
     left: set[str] = set()
     for env in own:
@@ -152,10 +168,13 @@ def check_ops(checked: Checked, own: list[ModuleEnv]) -> set[str]:
         for value in list(env.bindings.values()):
             for instance in _instances(value):
                 if instance.op is not None and instance.op.key in left:
+                    before = len(world.collector.diagnostics)
                     built = build_op(world, instance.op)
                     if built is not None:
-                        _check_op(checked, built, faulty)
-    return faulty
+                        _check_op(checked, built, set())
+                    held += world.collector.diagnostics[before:]
+                    world.collector.forget(before)
+    return faulty, held
 
 
 def _instances(value: Static) -> list[Instance]:
@@ -193,11 +212,16 @@ def solve_routines(checked: Checked, faulty: set[str]) -> None:
     whole = all(r.complete for r in checked.routines.values()) and not any(
         e.code != "E0407" for e in solution.errors
     )
+    told: set[Span] = set()
     for e in solution.errors:
         if any(f.key in faulty for f in e.origin.frames):
             continue
         if e.code == "E0407" and not whole:
             continue
+        # one application that does not fit contradicts in many places: the first tells it
+        if e.diagnostic.span in told:
+            continue
+        told.add(e.diagnostic.span)
         world.collector.report(e.diagnostic)
     if not world.collector.has_errors:
         checked.precisions = infer_precisions(all_graphs(checked), world.collector)
@@ -222,11 +246,11 @@ def all_graphs(checked: Checked) -> list[Graph]:
 
 
 def _said_before(d: Diagnostic, earlier: list[Diagnostic]) -> bool:
-    """A fault that an earlier stage reported at the same place, maybe in other words."""
+    """A fault that an earlier stage reported on the same line, maybe in other words."""
     for e in earlier:
         if e.span.source is not d.span.source or e.severity != "error":
             continue
-        overlap = e.span.start < max(d.span.end, d.span.start + 1) and d.span.start < max(e.span.end, e.span.start + 1)
-        if overlap and e.code[:3] == d.code[:3] and e.code[:3] in ("E01", "E02", "E03", "E05"):
+        meets = e.line <= d.end_line and d.line <= e.end_line
+        if meets and e.code[:3] == d.code[:3] and e.code[:3] in ("E01", "E02", "E03", "E05"):
             return True
     return False

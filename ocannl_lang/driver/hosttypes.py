@@ -14,6 +14,7 @@ from ocannl_lang.build.values import Static
 from ocannl_lang.graph.dtypes import dtype as dtype_of
 from ocannl_lang.graph.ir import Value
 from ocannl_lang.host.array import HostArray
+from ocannl_lang.host.interop import Misfit, fit
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
@@ -30,19 +31,10 @@ def fit_argument(value: Static, dtype: np.dtype[Any], name: str, span: Span, wan
 
 def convert(data: Array, dtype: np.dtype[Any], what: str, span: Span, code: Code) -> Array:
     """`data` in another precision, unless that loses more than rounding."""
-    if data.dtype == dtype:
-        return np.asarray(data, order="C")
-    if data.dtype.kind == "f" and dtype.kind in "iu":
-        raise fail(code, f"{what} is {dtype.name}, not {data.dtype.name}", span, "a float does not become an int by itself")
-    if dtype.kind in "iu" and data.size:
-        info = np.iinfo(dtype)
-        if int(data.min()) < info.min or int(data.max()) > info.max:
-            raise fail(code, f"{what} has values that {dtype.name} cannot hold", span)
-    with np.errstate(over="ignore"):
-        converted = np.asarray(data, dtype=dtype, order="C")
-    if dtype.kind == "f" and data.dtype.kind == "f" and not np.array_equal(np.isinf(converted), np.isinf(data)):
-        raise fail(code, f"{what} has values that {dtype.name} cannot hold", span, "they would become infinite")
-    return converted
+    try:
+        return fit(data, dtype)
+    except Misfit as misfit:
+        raise fail(code, f"{what} {misfit}", span) from misfit
 
 
 def _array(value: Static, what: str, span: Span, code: Code) -> Array:
