@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,18 @@ def stdlib() -> Path:
 def private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests never read or write the user's cache folder."""
     os.environ.setdefault("OCN_CACHE_DIR", str(tmp_path_factory.mktemp("ocn-cache")))
+
+
+@pytest.fixture
+def ocn(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command `ocn` with these arguments, which must succeed, and gives what it printed."""
+
+    def run(*arguments: str) -> str:
+        from ocannl_lang.cli.main import status_of
+
+        status = status_of(arguments)
+        output = capsys.readouterr()
+        assert status == 0, output.out + output.err
+        return output.out
+
+    return run

@@ -8,6 +8,7 @@ the last `ocn file=NAME` blocks of its document in the current folder.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def place(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("ocn"), ids=str)
-def test_ocn_block(block: Block, tmp_path: Path) -> None:
+def test_ocn_block(block: Block, tmp_path: Path, ocn: Callable[..., str]) -> None:
     if "fragment" in block.words:
         pytest.skip("a fragment")
     import ocannl_lang
@@ -79,12 +80,9 @@ def test_ocn_block(block: Block, tmp_path: Path) -> None:
         return
     assert not found, "\n".join(d.render() for d in found)
     if "run" in block.words:
-        from click.testing import CliRunner
-
-        from ocannl_lang.cli.main import main
-
-        result = CliRunner().invoke(main, ["run", str(file)])
-        assert result.exit_code == 0, result.output
+        ocn("run", str(file))
+    if 'test "' in block.text:
+        ocn("test", str(file))
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
@@ -97,7 +95,8 @@ def test_python_block(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_links_inside_the_repository_lead_somewhere() -> None:
     broken: list[str] = []
     for document in DOCUMENTS:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text(encoding="utf-8")):
+        prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", document.read_text(encoding="utf-8")))
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             if "://" not in target and not (document.parent / target).exists():
                 broken.append(f"{document.relative_to(ROOT)}: {target}")
     assert not broken

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import ocannl_lang
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.ocn"))
 MODULES = sorted((ROOT / "stdlib").glob("*.ocn"))
-
-
-def ocn(*arguments: str) -> str:
-    from ocannl_lang.cli.main import main
-
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.mark.parametrize("path", [*MODULES, *EXAMPLES], ids=lambda p: p.name)
@@ -30,12 +22,12 @@ def test_checks_without_a_word(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
-def test_passes_its_own_tests(path: Path) -> None:
+def test_passes_its_own_tests(path: Path, ocn: Callable[..., str]) -> None:
     pytest.importorskip("sklearn")
     ocn("test", str(path))
 
 
-def test_digits_learns_to_read() -> None:
+def test_digits_learns_to_read(ocn: Callable[..., str]) -> None:
     pytest.importorskip("sklearn")
     output = ocn("run", str(ROOT / "examples/digits.ocn"))
     shares = [float(s) for s in re.findall(r"test accuracy ([\d.]+) %", output)]
@@ -47,7 +39,9 @@ def test_digits_learns_to_read() -> None:
     ("convnet", ("--epochs", "6"), r"test accuracy ([\d.]+) %", 95.0),
 ])  # fmt: skip
 @pytest.mark.slow
-def test_other_examples_learn(name: str, options: tuple[str, ...], pattern: str, least: float) -> None:
+def test_other_examples_learn(
+    name: str, options: tuple[str, ...], pattern: str, least: float, ocn: Callable[..., str]
+) -> None:
     pytest.importorskip("sklearn")
     output = ocn("run", str(ROOT / f"examples/{name}.ocn"), *options)
     assert float(re.findall(pattern, output)[-1]) >= least, output
@@ -57,7 +51,7 @@ def test_other_examples_learn(name: str, options: tuple[str, ...], pattern: str,
     ("names", ("--epochs", "30", "--count", "3"), 2.2), ("attention", ("--steps", "100", "--count", "20"), 2.2),
 ])  # fmt: skip
 @pytest.mark.slow
-def test_character_models_learn(name: str, options: tuple[str, ...], most: float) -> None:
+def test_character_models_learn(name: str, options: tuple[str, ...], most: float, ocn: Callable[..., str]) -> None:
     output = ocn("run", str(ROOT / f"examples/{name}.ocn"), *options)
     losses = [float(s) for s in re.findall(r"loss ([\d.]+)", output)]
     assert losses[-1] < most, output

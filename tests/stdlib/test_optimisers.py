@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -119,9 +120,9 @@ def test_accumulated_gradients_are_the_mean_of_the_last_calls(tmp_path: Path):
             close(got, np.mean(parts, 0) if i == 2 else np.zeros((2, 3)))
 
 
-def test_schedules(tmp_path: Path):
-    module = program(
-        tmp_path,
+def test_schedules(tmp_path: Path, ocn: Callable[..., str]):
+    file = tmp_path / "program.ocn"
+    file.write_text(
         """
 from optim import constant, step_decay, cosine, warmup, one_cycle
 test "values":
@@ -136,11 +137,6 @@ test "values":
     expect close(one_cycle(1., 2, 10), 1.)
     expect close(one_cycle(1., 9, 10), 4e-6)
 """,
+        encoding="utf-8",
     )
-    assert module is not None
-    from click.testing import CliRunner
-
-    from ocannl_lang.cli.main import main
-
-    result = CliRunner().invoke(main, ["test", str(tmp_path / "program.ocn")])
-    assert result.exit_code == 0, result.output
+    ocn("test", str(file))
