@@ -12,7 +12,7 @@ from ocannl_lang.build.reduce import reduce_slots
 from ocannl_lang.build.values import Static, Symbolic
 from ocannl_lang.graph import ir
 from ocannl_lang.graph.ir import SlotRow, SlotShape, Value
-from ocannl_lang.shapes.terms import DimVar, Origin, RowVar, Size, SizeOp, SizeTerm
+from ocannl_lang.shapes.terms import AtLeast, Dim, DimVar, Origin, RowVar, Side, Size, SizeOp, SizeTerm
 from ocannl_lang.source import Span
 
 First = Literal["batch", "output", "input"]
@@ -40,7 +40,9 @@ def index_tensor(ctx: Ctx, base: Static, index: Static, span: Span) -> Static:
             position = size
         axis_kind = _first_row(c, tensor)
         if isinstance(position, int) and position < 0:
-            position = SizeOp("+", (_first_size(c, tensor, axis_kind, span), position))
+            size = _first_size(c, tensor, axis_kind, span)
+            c.build.add(AtLeast(size, -position, Side(tensor.name or "", axis_kind, span), origin))
+            position = SizeOp("+", (size, position))
         operand, result = _slots(tensor, axis_kind, ir.Fixed(position), None, origin)
         return reduce_slots(c.build, "add", "mul", [tensor], [operand], result, origin, [span], span)
 
@@ -85,7 +87,7 @@ def _first_row(ctx: Ctx, tensor: Value) -> First:
     return "input"
 
 
-def _first_size(ctx: Ctx, tensor: Value, kind: First, span: Span) -> SizeTerm:
+def _first_size(ctx: Ctx, tensor: Value, kind: First, span: Span) -> Dim:
     dims = ctx.build.solver.row_dims(tensor.shape.row(kind))
     if not dims:
         raise fail("E0702", "an index from the end needs a size that is known here", span)

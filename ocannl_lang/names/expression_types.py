@@ -407,6 +407,8 @@ class Typer:
                 return BuiltIn(builtin, base.slots, configured=True) if builtin.params else TENSOR
             case ListOf() | TupleOf() | Tensor():
                 for g in given:
+                    if isinstance(base, Tensor) and g.type == ListOf(INT):
+                        continue  # a range cuts a slice
                     self._int_type(g.type, g.arg.span, "a position", index=isinstance(base, Tensor))
                 return _element(base, e)
             case DictOf() | Unknown() | AnyCallable():
