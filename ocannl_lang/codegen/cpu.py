@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ocn_runtime.cpu import Executor, Routine, Step
 
 from ocannl_lang.codegen.llvm.compile import link, object_code
 from ocannl_lang.codegen.llvm.kernel import Function, write_kernel
@@ -27,7 +26,7 @@ from ocannl_lang.resources import cache_dir
 from ocannl_lang.schedule.groups import schedule
 from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
-
+from ocn_runtime.cpu import Executor, Routine, Step
 
 Array = NDArray[Any]
 
@@ -168,7 +167,8 @@ def executor() -> Executor:
             target = host_target()
             names = ["ocn_execute", "ocn_pool_start", "ocn_pool_stop"]
             found, tracker = link([object_code(executor_text(target), target, cache_dir())], names)
-            _executors.append(Executor(*(found[n] for n in names), tracker))
+            execute, start, stop = (found[n] for n in names)
+            _executors.append(Executor(execute, start, stop, tracker))
         return _executors[0]
 
 

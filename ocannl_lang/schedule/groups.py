@@ -166,7 +166,9 @@ def _sorted(
     while len(result) < len(before):
         if not ready:
             # A wish that cannot be met: take the first group that only wishes hold back.
-            g = min((g for g in before if g not in done and not _held(g, before, soft, done)), key=lambda g: priority[g])
+            g = min(
+                (g for g in before if g not in done and not _held(g, before, soft, done)), key=lambda g: priority[g]
+            )
             ready.append((priority[g], g))
         _, g = heapq.heappop(ready)
         if g in done:
@@ -262,4 +264,3 @@ def _rows_fit(graph: _Graph, g: int, h: int) -> bool:
         return False
     heavy = graph.cycles[g] + graph.cycles[h] >= PARALLEL_CYCLES
     return not heavy or all(m.spatial for m in members)
-

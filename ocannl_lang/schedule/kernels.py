@@ -12,22 +12,10 @@ from ocannl_lang.loops.facts import cost, covers, stride
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
+from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
 from ocannl_lang.schedule.tiles import Region, Tile, block_of, choose, lanes_of, region
-from ocannl_lang.schedule.transforms import (
-    Block,
-    IllegalTransform,
-    Lanes,
-    Mark,
-    Order,
-    Packed,
-    Sink,
-    Split,
-    Transform,
-    apart,
-    apply,
-    independent,
-)
+from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Transform, apply
 
 # Fewer cycles than this are not worth waking a thread for.
 PARALLEL_CYCLES = 30_000
@@ -153,7 +141,7 @@ def _vector_cycles(body: Sequence[Compute], v: Var, spaces: dict[Buffer, Space],
         register = spaces.get(c.target.buffer) == "register"
         if not register:
             step = stride(c.target, v)
-            if not step or c.target.guarded and any(isinstance(i, Dynamic) for i in c.target.index):
+            if not step or (c.target.guarded and any(isinstance(i, Dynamic) for i in c.target.index)):
                 return None
             total += 1.5 if step == 1 else 1.5 * lanes
         total += cost(c.value) + 1
@@ -172,7 +160,7 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
         return
     tile = choose(r, target)
     plan.cycles += turns * tile.cycles
-    factors = {v: f for v, f in tile.rows}
+    factors = dict(tile.rows)
     if tile.vector is not None:
         factors[tile.vector] = lanes * tile.chunks
     packed = {v: tuple(_pack(a, r, x, factors[x], target, plan) for a, x in tile.packed if x is v) for v in factors}
@@ -268,7 +256,10 @@ def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan)
         o, i = Var(f"{v.name}.o", count), Var(f"{v.name}.i", size)
         tile = Affine.of(o) if count > 1 else Affine((), first)
         at = {x: Affine.of(y) for x, y in new.items()}
-        at[v] = Affine(tuple(sorted((*((t, c * width) for t, c in tile.terms), (i, 1)), key=lambda t: t[0].id)), tile.offset * width)
+        at[v] = Affine(
+            tuple(sorted((*((t, c * width) for t, c in tile.terms), (i, 1)), key=lambda t: t[0].id)),
+            tile.offset * width,
+        )
         source = Access(a.buffer, tuple(substitute_index(x, at) for x in a.index))
         place = (*(Affine.of(new[x]) for x in outer), tile, *(Affine.of(new[x]) for x in sums), Affine.of(i))
         stmts: tuple[Stmt, ...] = (Compute(Access(copy, place), "set", source),)

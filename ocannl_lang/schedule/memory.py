@@ -13,6 +13,7 @@ from typing import Literal, Union
 from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Program, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
+from ocannl_lang.schedule.trees import computes
 
 ALIGN = 64
 
@@ -80,7 +81,9 @@ def copy(target: Buffer, source: Buffer) -> Assign:
     return Assign(Access(target, index), "set", True, loops, Access(source, index))
 
 
-def plan(program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buffer, Buffer, Sequence[Kernel]]]) -> Plan:
+def plan(
+    program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buffer, Buffer, Sequence[Kernel]]]
+) -> Plan:
     """Homes for the buffers of a prepared program. `copies` are kernels that carry out stores that cannot be in place."""
     uses = [_uses(k) for k in kernels]
     homes: dict[Buffer, Home] = {b: Outside("input", i) for i, b in enumerate(program.inputs)}
@@ -124,17 +127,6 @@ def _uses(kernel: Kernel) -> _Uses:
                 reads.update(dict.fromkeys(a.buffer for a in accesses(index.value)))
         writes[c.target.buffer] = None
     return _Uses(reads, writes)
-
-
-def computes(body: tuple[Stmt, ...]) -> list[Compute]:
-    """All elementary assignments of a tree."""
-    found: list[Compute] = []
-    for stmt in body:
-        if isinstance(stmt, Compute):
-            found.append(stmt)
-        else:
-            found.extend(computes(stmt.body))
-    return found
 
 
 def is_copy(kernel: Kernel, source: Buffer, target: Buffer) -> bool:

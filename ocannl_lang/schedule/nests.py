@@ -12,9 +12,23 @@ from dataclasses import dataclass, replace
 
 from ocannl_lang.graph.primitives import neutral
 from ocannl_lang.loops.facts import covers, target_vars
-from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Index, Var, accesses
+from ocannl_lang.loops.ir import (
+    Access,
+    Accum,
+    Affine,
+    Apply,
+    Assign,
+    Buffer,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Var,
+    accesses,
+)
 from ocannl_lang.loops.lower_expr import convert, map_accesses, substitute, substitute_index
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
+from ocannl_lang.schedule.trees import computes, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +178,7 @@ def rename(m: Member, by: dict[Var, Var]) -> Member:
     """The same member with other loop variables."""
     at = {a: Affine.of(b) for a, b in by.items()}
     target = Access(m.target.buffer, tuple(substitute_index(i, at) for i in m.target.index), m.target.guarded)
-    return replace(
-        m, target=target, value=substitute(m.value, at), loops=tuple(by.get(v, v) for v in m.loops)
-    )
+    return replace(m, target=target, value=substitute(m.value, at), loops=tuple(by.get(v, v) for v in m.loops))
 
 
 def _aligned(var: Var, a: Member, b: Member) -> bool:
@@ -302,21 +314,3 @@ def _named(body: tuple[Stmt, ...], used: dict[str, int], at: dict[Var, Affine]) 
             target = Access(s.target.buffer, tuple(substitute_index(i, at) for i in s.target.index), s.target.guarded)
             result.append(Compute(target, s.accum, substitute(s.value, at)))
     return tuple(result)
-
-
-def computes(body: Sequence[Stmt]) -> list[Compute]:
-    """All elementary assignments of a tree, in order."""
-    found: list[Compute] = []
-    for stmt in body:
-        if isinstance(stmt, Compute):
-            found.append(stmt)
-        else:
-            found.extend(computes(stmt.body))
-    return found
-
-
-def written(body: Sequence[Stmt]) -> set[Buffer]:
-    """What a tree writes."""
-    return {c.target.buffer for c in computes(body)}
-
-

@@ -39,5 +39,3 @@ def _body(body: Sequence[Stmt], names: Names, loops: dict[Var, str], depth: int,
         else:
             target = access_text(stmt.target, names, loops)
             lines.append(f"{pad}{target} {_ACCUM[stmt.accum]} {expr_text(stmt.value, names, loops)}")
-
-

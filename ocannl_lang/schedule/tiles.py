@@ -16,7 +16,7 @@ from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.loops.facts import cost, stride
 from ocannl_lang.loops.ir import Access, Affine, Apply, Buffer, Dynamic, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
-from ocannl_lang.schedule.transforms import independent
+from ocannl_lang.schedule.legality import independent
 
 _LATENCY = 4.0
 _TILE_OVERHEAD = 12.0

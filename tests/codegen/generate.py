@@ -23,7 +23,6 @@ from ocannl_lang.loops.ir import (
     Program,
     Var,
 )
-
 from ocannl_lang.loops.lower_expr import precision
 
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 19, 33)
@@ -142,7 +141,9 @@ class Generator:
         )
         if r.random() < 0.2 and accum != "set":
             self.assigns.append(
-                Assign(Access(target, tuple(index), guarded), accum, False, tuple(loops), limit(self._expr(prec, loops, 2)))
+                Assign(
+                    Access(target, tuple(index), guarded), accum, False, tuple(loops), limit(self._expr(prec, loops, 2))
+                )
             )
         self.buffers.append(target)
         return target
@@ -159,7 +160,10 @@ class Generator:
         else:
             self.assigns.append(Assign(Access(new, here), "set", True, loops, Access(p, here)))
             inner = tuple(Var("uvw"[k], s) for k, s in enumerate(p.shape[1:]))
-            at = (Dynamic(Access(self.ids, (Affine(),))) if self.ids.shape[0] else Affine(), *(Affine.of(v) for v in inner))
+            at = (
+                Dynamic(Access(self.ids, (Affine(),))) if self.ids.shape[0] else Affine(),
+                *(Affine.of(v) for v in inner),
+            )
             self.assigns.append(Assign(Access(new, at, True), "set", False, inner, self._expr(p.prec, list(inner), 1)))
         self.buffers.append(new)
         return new

@@ -66,7 +66,9 @@ ULPS = {"sigmoid": 3, "silu": 4, "softplus": 4, "gelu": 64}
 def test_functions_are_accurate(fn: str, prec: str) -> None:
     rng = np.random.default_rng(1)
     low, high = RANGES[fn]
-    spread = np.concatenate([rng.uniform(low, high, 250), rng.uniform(max(low, -2), 2, 250), rng.uniform(max(low, -1e-3), 1e-3, 60)])
+    spread = np.concatenate(
+        [rng.uniform(low, high, 250), rng.uniform(max(low, -2), 2, 250), rng.uniform(max(low, -1e-3), 1e-3, 60)]
+    )
     x = spread.astype(dtype(prec))
     got = run(fn, x)
     with mpmath.workdps(30):
@@ -91,7 +93,9 @@ def test_edges_of_functions(prec: str) -> None:
 
     def at(fn: str) -> dict[float, float]:
         got = run(fn, x)
-        return {v: float(g) for v, g in zip(reversed(EDGES), reversed(got)) if not math.isnan(v)} | {1e99: float(got[8])}
+        return {v: float(g) for v, g in zip(reversed(EDGES), reversed(got)) if not math.isnan(v)} | {
+            1e99: float(got[8])
+        }
 
     inf, nan = math.inf, math.nan
     expected = {
@@ -130,7 +134,9 @@ def test_powers(prec: str) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.uniform(0, 50, 2000).astype(dtype(prec)), rng.uniform(-8, 8, 2000).astype(dtype(prec))
     got = run("pow", a, b)
-    np.testing.assert_allclose(got, np.power(a.astype(np.float64), b.astype(np.float64)), rtol=3e-7 if prec == "f32" else 1e-13)
+    np.testing.assert_allclose(
+        got, np.power(a.astype(np.float64), b.astype(np.float64)), rtol=3e-7 if prec == "f32" else 1e-13
+    )
     values = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, math.inf, -math.inf, math.nan, 3.0, -3.0]
     a, b = (np.array(v, dtype(prec)) for v in zip(*((p, q) for p in values for q in values)))
     with np.errstate(all="ignore"):
@@ -141,8 +147,16 @@ def test_powers(prec: str) -> None:
 @pytest.mark.parametrize("fn", ["mod", "floordiv"])
 def test_division_with_remainder(fn: str, prec: str) -> None:
     rng = np.random.default_rng(3)
-    a = np.concatenate([rng.uniform(-50, 50, 1000), rng.integers(-50, 50, 1000), [0.0, -0.0, math.inf, 5, -5, math.nan, 1.0]])
-    b = np.concatenate([rng.uniform(-5, 5, 1000), rng.choice([-3, -2, -1, 1, 2, 3], 1000), [3.0, 3.0, 2.0, math.inf, math.inf, 1.0, 0.1]])
+    a = np.concatenate(
+        [rng.uniform(-50, 50, 1000), rng.integers(-50, 50, 1000), [0.0, -0.0, math.inf, 5, -5, math.nan, 1.0]]
+    )
+    b = np.concatenate(
+        [
+            rng.uniform(-5, 5, 1000),
+            rng.choice([-3, -2, -1, 1, 2, 3], 1000),
+            [3.0, 3.0, 2.0, math.inf, math.inf, 1.0, 0.1],
+        ]
+    )
     a, b = a.astype(dtype(prec)), b.astype(dtype(prec))
     with np.errstate(all="ignore"):
         expected = np.mod(a, b) if fn == "mod" else np.floor_divide(a, b)

@@ -11,11 +11,15 @@ from ocannl_lang.graph.random import normal_array, random_values, stream_of, uni
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Expr, Program, Random, Var
 
 
-def draw(shape: tuple[int, int], dist: str, prec: str, seed: int, calls: int, counter: Expr | None = None) -> np.ndarray:
+def draw(
+    shape: tuple[int, int], dist: str, prec: str, seed: int, calls: int, counter: Expr | None = None
+) -> np.ndarray:
     out = Buffer("r", shape, prec)
     i, j = Var("i", shape[0]), Var("j", shape[1])
     value = Random(dist, stream_of("a.place"), counter, Affine(((i, shape[1]), (j, 1))), prec)  # type: ignore[arg-type]
-    program = Program("draw", (), (out,), [Assign(Access(out, (Affine.of(i), Affine.of(j))), "set", True, (i, j), value)])
+    program = Program(
+        "draw", (), (out,), [Assign(Access(out, (Affine.of(i), Affine.of(j))), "set", True, (i, j), value)]
+    )
     return compile_program(program, threads=2).run({}, seed=seed, call_count=calls)[0]
 
 

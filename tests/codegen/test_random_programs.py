@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,9 +9,7 @@ from hypothesis import strategies as st
 
 from ocannl_lang.codegen.cpu import compile_program
 from ocannl_lang.codegen.reference import run_program
-
-sys.path.insert(0, str(Path(__file__).parent))
-from generate import Generator  # noqa: E402
+from tests.codegen.generate import Generator
 
 
 def check(seed: int) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +11,7 @@ from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, D
 from ocannl_lang.loops.optimise import PASSES, optimise
 from ocannl_lang.loops.text import dump
 from ocannl_lang.loops.verify import verify
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
-from generate import Generator  # noqa: E402
+from tests.codegen.generate import Generator
 
 
 def at(*vs: Var) -> tuple[Affine, ...]:

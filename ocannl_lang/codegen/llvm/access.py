@@ -84,7 +84,11 @@ def _load_at(ctx: Context, buffer: Buffer, where: _Where, fill: float | int) -> 
         return _reversed(ctx, _vector_load(ctx, buffer, first))
     parts: list[Value] = []
     for i in range(ctx.count):
-        q = p if i == 0 else ctx.w.pure(f"getelementptr inbounds {llvm_type(buffer.prec)}, ptr {p}, i64 {i * place.step}", [p])
+        q = (
+            p
+            if i == 0
+            else ctx.w.pure(f"getelementptr inbounds {llvm_type(buffer.prec)}, ptr {p}, i64 {i * place.step}", [p])
+        )
         parts.append(_scalar_load(ctx, buffer, q))
     return o.gathered(parts, lanes)
 
@@ -191,7 +195,9 @@ def _where(ctx: Context, access: Access) -> _Where:
                 condition = _below(ctx, wide, size)
                 if v.lanes == 1:
                     uniform = o.both(uniform, condition)
-                    extra.append(o.mul(o.select(condition, o.convert(wide, "i64"), const(0, "i64")), const(stride, "i64")))
+                    extra.append(
+                        o.mul(o.select(condition, o.convert(wide, "i64"), const(0, "i64")), const(stride, "i64"))
+                    )
                 else:
                     lanewise = o.both(lanewise, condition)
                     part = o.mul(o.convert(wide, "i32" if small else "i64"), const(stride, "i32" if small else "i64"))
@@ -211,7 +217,7 @@ def _in_range(ctx: Context, index: Affine, size: int) -> Value | None:
     place = ctx.place(index)
     if place.step == 0:
         return _below(ctx, ctx.number(place), size)
-    prec = "i32" if -_I32 < low and high < _I32 and size < _I32 else "i64"
+    prec = "i32" if low > -_I32 and high < _I32 and size < _I32 else "i64"
     start = o.convert(ctx.number(Place(place.offset, place.base, 0)), prec)
     position = o.add(o.iota(ctx.lanes, prec, 0, place.step), start)
     return _below(ctx, position, size)
@@ -382,5 +388,6 @@ def _half(ctx: Context, v: Value, start: int) -> Value:
         return ctx.o.lane(v, start)
     t = llvm_type(v.prec, v.lanes)
     items = ", ".join(f"i32 {start + i}" for i in range(half))
-    return Value(ctx.w.pure(f"shufflevector {t} {v.text}, {t} poison, <{half} x i32> <{items}>", [v.text]), v.prec, half)
-
+    return Value(
+        ctx.w.pure(f"shufflevector {t} {v.text}, {t} poison, <{half} x i32> <{items}>", [v.text]), v.prec, half
+    )

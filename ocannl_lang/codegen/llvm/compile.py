@@ -28,7 +28,11 @@ def host_description() -> tuple[str, str, str]:
     """Triple, name and features of this machine's processor, as LLVM calls them."""
     b = _binding()
     features = b.get_host_cpu_features()
-    return b.get_process_triple(), b.get_host_cpu_name(), ",".join(("+" if on else "-") + f for f, on in sorted(features.items()))
+    return (
+        b.get_process_triple(),
+        b.get_host_cpu_name(),
+        ",".join(("+" if on else "-") + f for f, on in sorted(features.items())),
+    )
 
 
 def object_code(text: str, target: Target, cache: Path | None) -> bytes:

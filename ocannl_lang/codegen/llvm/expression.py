@@ -33,7 +33,7 @@ def position(ctx: Context, index: Affine, prec: str) -> Value:
     if place.step == 0:
         return o.convert(start, prec)
     low, high = index.bounds()
-    ints = "i32" if -(2**31) <= low and high < 2**31 and prec not in ("i64", "f64") else "i64"
+    ints = "i32" if low >= -(2**31) and high < 2**31 and prec not in ("i64", "f64") else "i64"
     lanes = o.iota(ctx.lanes, ints, 0, place.step)
     at = o.add(lanes, o.convert(start, ints))
     return o.convert(at, prec) if prec in FLOATS or prec != ints else at

@@ -67,7 +67,9 @@ class Ops:
         t = llvm_type(parts[0].prec, lanes)
         text = "poison"
         for i, part in enumerate(parts):
-            text = self.w.pure(f"insertelement {t} {text}, {llvm_type(part.prec)} {part.text}, i64 {i}", [text, part.text])
+            text = self.w.pure(
+                f"insertelement {t} {text}, {llvm_type(part.prec)} {part.text}, i64 {i}", [text, part.text]
+            )
         return Value(text, parts[0].prec, lanes)
 
     def iota(self, lanes: int, prec: str, start: int = 0, step: int = 1) -> Value:

@@ -404,11 +404,14 @@ def executor(target: Target, parking: str = "") -> str:
             parking = "windows"
         else:
             parking = "futex" if "linux" in target.triple and arch in numbers else "condition"
-    text = _COMMON + {
-        "futex": _PTHREADS + _FUTEX,
-        "condition": _PTHREADS + _CONDITION_VARIABLE,
-        "windows": _WINDOWS,
-    }[parking]
+    text = (
+        _COMMON
+        + {
+            "futex": _PTHREADS + _FUTEX,
+            "condition": _PTHREADS + _CONDITION_VARIABLE,
+            "windows": _WINDOWS,
+        }[parking]
+    )
     if arch in ("x86_64", "i686"):
         pause, declare = "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()\n"
     elif arch in ("aarch64", "arm64"):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ocannl_lang.graph.dtypes import greatest, least
+
 SCALARS: dict[str, str] = {
     "f64": "double",
     "f32": "float",
@@ -89,8 +91,7 @@ def literal(value: float | int, prec: str) -> str:
         if math.isnan(value):
             value = 0
         elif math.isinf(value):
-            info = np.iinfo(NUMPY[prec])
-            value = int(info.max if value > 0 else info.min)
+            value = int(greatest(prec) if value > 0 else least(prec))
     n = int(value)
     bits = SIZES[prec] * 8
     n &= (1 << bits) - 1

@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ocannl_lang.loops.facts import covers, kept, target_vars, writers
-from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Position, Program, Random, Var, accesses
+from ocannl_lang.loops.ir import (
+    Access,
+    Affine,
+    Apply,
+    Assign,
+    Buffer,
+    Const,
+    Dynamic,
+    Expr,
+    Position,
+    Program,
+    Random,
+    Var,
+    accesses,
+)
 from ocannl_lang.loops.lower_expr import map_accesses
 
 _Key = tuple[object, ...]

@@ -22,11 +22,10 @@ from ocannl_lang.loops.ir import (
     Index,
     Position,
     Program,
-    Random,
     Var,
     accesses,
 )
-from ocannl_lang.loops.lower_expr import map_accesses, precision, variables
+from ocannl_lang.loops.lower_expr import map_accesses, variables
 
 # An expression that costs at most this is repeated rather than stored.
 _CHEAP = 3
@@ -240,5 +239,3 @@ def _read(d: _Definition, access: Access) -> Expr:
 def _moved(index: Index, at: dict[Var, Index]) -> Index:
     assert isinstance(index, Affine)
     return at[index.terms[0][0]] if index.terms else index
-
-

@@ -15,7 +15,7 @@ def merge_chains(program: Program) -> Program:
     assigns: list[Assign] = []
     last: dict[Buffer, int] = {}
     written = writers(program)
-    for i, a in enumerate(program.assigns):
+    for a in program.assigns:
         b = a.target.buffer
         at = last.get(b)
         if at is not None:
@@ -68,5 +68,3 @@ def _aligned(first: Assign, second: Assign) -> dict[Var, Affine] | None:
         if a.terms:
             by[a.terms[0][0]] = b
     return by if all(v in by for v in first.loops) else None
-
-

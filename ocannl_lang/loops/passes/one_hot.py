@@ -1,7 +1,7 @@
 """Products with one-hot vectors become gathers and scatters.
 
-    Σ_k w[o, k]·(k == ids[b])         →   w[o, ids[b]], 0 where the id is out of range
-    g[o, k] += e[b, o]·(k == ids[b])  →   g[o, ids[b]] += e[b, o], nothing where it is out of range
+Σ_k w[o, k]·(k == ids[b])         →   w[o, ids[b]], 0 where the id is out of range
+g[o, k] += e[b, o]·(k == ids[b])  →   g[o, ids[b]] += e[b, o], nothing where it is out of range
 """
 
 from __future__ import annotations

@@ -275,4 +275,3 @@ _RULES: dict[str, Callable[[tuple[Expr, ...], str], Any]] = {
     "max": _same,
     "min": _same,
 }
-

@@ -1,0 +1,135 @@
+"""When a change of the order of turns keeps the meaning: what turns of a loop share, told from the accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ocannl_lang.loops.ir import Access, Affine, Buffer, Index, Var, accesses
+from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
+from ocannl_lang.schedule.trees import computes, loop_vars, reads, written
+
+
+class IllegalTransform(Exception):
+    """A transform that would change the meaning of a kernel."""
+
+
+def independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether the turns of a loop may run in any order or at the same time."""
+    try:
+        check_independent(loop, spaces)
+    except IllegalTransform:
+        return False
+    return True
+
+
+def check_independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
+    """Different turns must not touch what another one writes, registers of a turn aside."""
+    var = loop.var
+    inner = set(loop_vars(loop.body))
+    stored = [c.target for c in computes(loop.body)]
+    for target in stored:
+        b = target.buffer
+        if spaces.get(b) == "register" and _set_first(loop.body, b):
+            continue
+        if not distinct(target, var, inner):
+            raise IllegalTransform(f"turns of {var.name} meet in {b.name}")
+    names = {t.buffer for t in stored if spaces.get(t.buffer) != "register"}
+    for c in computes(loop.body):
+        for a in accesses(c.value):
+            if a.buffer in names and not _own_turn(a, stored, var, inner):
+                raise IllegalTransform(f"turns of {var.name} read {a.buffer.name} of each other")
+
+
+def only_sums(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether turns do nothing but add to registers that they do not read: their order does not matter."""
+    sums = computes(body)
+    added = {c.target.buffer for c in sums}
+    return all(
+        c.accum != "set"
+        and spaces.get(c.target.buffer) == "register"
+        and not added & {a.buffer for a in accesses(c.value)}
+        for c in sums
+    )
+
+
+def apart(first: Loop, rest: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether statements after a loop touch nothing that it writes, and write nothing that it touches: what a split left over."""
+    mine, others = computes([first]), computes(rest)
+    for a, b in ((mine, others), (others, mine)):
+        for c in a:
+            if spaces.get(c.target.buffer) == "register":
+                if any(_touches(x, c.target.buffer) for x in b) and not all(
+                    _set_first([s], c.target.buffer) for s in rest
+                ):
+                    return False
+                continue
+            for x in b:
+                for y in (x.target, *accesses(x.value)):
+                    if y.buffer is c.target.buffer and not _disjoint(c.target, y):
+                        return False
+    return True
+
+
+def _touches(c: Compute, b: Buffer) -> bool:
+    return c.target.buffer is b or any(a.buffer is b for a in accesses(c.value))
+
+
+def _disjoint(a: Access, b: Access) -> bool:
+    for i, j in zip(a.index, b.index, strict=True):
+        if isinstance(i, Affine) and isinstance(j, Affine):
+            (low, high), (start, end) = i.bounds(), j.bounds()
+            if high < start or end < low:
+                return True
+    return False
+
+
+def _own_turn(a: Access, stored: Sequence[Access], var: Var, inner: set[Var]) -> bool:
+    """Whether, on some axis, turns of `var` keep `a` and all writes of its buffer in stretches of their own."""
+    together = [a, *(t for t in stored if t.buffer is a.buffer)]
+    for n in range(len(a.index)):
+        parts = [_stretch(x.index[n], var, inner) for x in together]
+        if any(p is None for p in parts):
+            continue
+        found = [p for p in parts if p is not None]
+        if len({(c, outer) for c, outer, _, _ in found}) == 1:
+            if max(high for _, _, _, high in found) - min(low for _, _, low, _ in found) < abs(found[0][0]):
+                return True
+    return False
+
+
+def _stretch(index: Index, var: Var, inner: set[Var]) -> tuple[int, tuple[tuple[Var, int], ...], int, int] | None:
+    """A position as c·var + terms of loops outside + something from low to high; None without `var`."""
+    if not isinstance(index, Affine):
+        return None
+    c = next((c for v, c in index.terms if v is var), 0)
+    if not c:
+        return None
+    outer = tuple((v, k) for v, k in index.terms if v is not var and v not in inner)
+    low, high = Affine(tuple((v, k) for v, k in index.terms if v in inner), index.offset).bounds()
+    return c, outer, low, high
+
+
+def _set_first(body: Sequence[Stmt], b: Buffer) -> bool:
+    """Whether a register is set in each turn before it is used."""
+    for s in body:
+        if isinstance(s, Loop):
+            if b in written(s.body) or reads(s.body, b):
+                return _set_first(s.body, b)
+        elif s.target.buffer is b:
+            return s.accum == "set" and all(a.buffer is not b for a in accesses(s.value))
+        elif any(a.buffer is b for a in accesses(s.value)):
+            return False
+    return False
+
+
+def distinct(target: Access, var: Var, inner: set[Var] | None = None) -> bool:
+    """Whether different turns of `var` always write different positions, whatever the loops inside it (all others) do."""
+    for index in target.index:
+        if isinstance(index, Affine):
+            c = next((abs(c) for v, c in index.terms if v is var), 0)
+            others = sum(
+                abs(k) * (v.size - 1) for v, k in index.terms if v is not var and (inner is None or v in inner)
+            )
+            if c > others:
+                return True
+    return False
