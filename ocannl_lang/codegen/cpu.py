@@ -86,11 +86,14 @@ class CompiledProgram:
         return results
 
 
-def compile_program(program: Program, *, threads: int = 1) -> CompiledProgram:
-    """Machine code for a program. Raises `Unsupported` for what this backend cannot do."""
+def compile_program(program: Program, *, threads: int = 1, target: Target | None = None) -> CompiledProgram:
+    """Machine code for a program. Raises `Unsupported` for what this backend cannot do.
+
+    `target`: what to compile for, if not for all that this machine can do; it must be able to run here.
+    """
     for b in program.buffers():
         scalar_type(b.prec)
-    target = host_target()
+    target = target or host_target()
     prepared = optimise(prepare(program))
     kernels = schedule(prepared, target)
     copies = [(p, b, group_kernels([copy(p, b)], [p], target)) for p, b in prepared.stores]
@@ -147,7 +150,8 @@ def _table(
 
 def _addresses(functions: Sequence[Function], target: Target) -> tuple[list[int], tuple[object, ...]]:
     """Addresses of the kernels, compiling and linking those that are not in the process yet."""
-    names = ["k" + hashlib.sha256(f.text.encode()).hexdigest()[:24] for f in functions]
+    key = target.key.encode()
+    names = ["k" + hashlib.sha256(key + f.text.encode()).hexdigest()[:24] for f in functions]
     with _lock:
         missing: dict[str, bytes] = {}
         for name, f in zip(names, functions, strict=True):

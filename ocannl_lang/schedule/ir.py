@@ -55,10 +55,3 @@ class Kernel:
     body: tuple[Stmt, ...]
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
-    """The kernels of a routine, in the order in which they run."""
-
-    kernels: tuple[Kernel, ...]
