@@ -201,9 +201,7 @@ class Notation:
     def _position(self, expr: ast.Expr, frame: Frame) -> SizeTerm | Value:
         value = self.evaluate(self.ctx.within(frame), expr)
         if isinstance(value, Value):
-            if isinstance(value.op, ir.Input) and value.op.kind == "index":
-                return value
-            if value.scalar and value.precision in {"i32", "i64", "u8", "u32"}:
+            if is_position(value) or (value.scalar and value.precision in {"i32", "i64", "u8", "u32"}):
                 return value
             raise fail(
                 "E0303", "a fixed position is a static int or an `index`", expr.span, "this is a tensor",
@@ -233,6 +231,15 @@ class Notation:
 
     def _at(self, span: Span) -> Origin:
         return Origin(span, self.origin.frames, "slots", self.origin.symbol)
+
+
+def is_position(value: Value) -> bool:
+    """An `index`; or an argument of an op that is checked by itself, of which nothing says that it is none."""
+    if not isinstance(value.op, ir.Input):
+        return False
+    rows = (value.shape.batch, value.shape.output, value.shape.input)
+    unknown = value.precision is None and all(r.var is not None and not (r.lead or r.trail) for r in rows)
+    return value.op.kind == "index" or unknown
 
 
 def static_size(value: Static) -> int | SizeTerm | None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ocannl_lang.build.context import Ctx, fail
 from ocannl_lang.build.expressions import as_tensor
-from ocannl_lang.build.notation import static_size
+from ocannl_lang.build.notation import is_position, static_size
 from ocannl_lang.build.operators import lifted
 from ocannl_lang.build.reduce import reduce_slots
 from ocannl_lang.build.values import Static, Symbolic
@@ -30,7 +30,7 @@ def index_tensor(ctx: Ctx, base: Static, index: Static, span: Span) -> Static:
         at = values[1]
         origin = c.build.origin(span, "slice", "[…]")
         if isinstance(at, Value):
-            if not (at.scalar and at.op.__class__ is ir.Input and at.precision == "i32"):
+            if not is_position(at) and not (at.scalar and at.precision == "i32" and isinstance(at.op, ir.Input)):
                 raise fail("E0303", "an index is a static int or an `index`", span, "this is a tensor")
             position: SizeTerm | Value = at
         else:

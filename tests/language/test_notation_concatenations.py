@@ -1,5 +1,4 @@
 """Section 6: concatenations in results and operands."""
-# ruff: noqa: E501 (programs in tables)
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Sections 5 and 6: operators, tropical products, user's ops with slots, and their gradients."""
-# ruff: noqa: E501 (programs in tables)
 
 from __future__ import annotations
 
@@ -182,7 +181,7 @@ BROADCAST = [
         None,
     ),
     case("scalars", "routine f(x: f32[2 | 3], y: f32): return x + y", X, 2.0, X + 2),
-    case("list", "routine f(x: f32[2 | 3]): return x + [1, 2, 3]", X, X + [1, 2, 3]),
+    case("list", "routine f(x: f32[2 | 3]): return x + [1, 2, 3]", X, X + np.arange(1, 4)),
 ]
 
 PRODUCT = [
@@ -487,7 +486,7 @@ def test_gradients(program: type[Both], expression: str) -> None:
         return sum(({expression}) ** 2 + 1.5 * ({expression}))
     """)
     a, b = random(2, 3, dtype="f8"), random(3, 4, dtype="f8")
-    loss, *gradients = both.f(a, b)
+    gradients = both.f(a, b)[1:]
     if "stop_gradient" in expression:
         total, x = b.sum(), a * a * b.sum()
         agree(tuple(gradients), ((2 * x + 1.5) * a * total, np.full_like(b, ((2 * x + 1.5) * a * a).sum())))

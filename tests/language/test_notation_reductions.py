@@ -1,5 +1,4 @@
 """Section 6: reducers, labels, fixed positions and row variables."""
-# ruff: noqa: E501 (programs in tables)
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Section 6: affine axes, valid and padded, strided and dilated, over several reducers."""
-# ruff: noqa: E501 (programs in tables)
 
 from __future__ import annotations
 
