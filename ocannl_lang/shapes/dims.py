@@ -98,8 +98,6 @@ def _known_above(st: State, node: DimNode, sup: DimNode, edge: Edge, a: Dim, b: 
         stretch(st, node, sup.stretch)
     elif exact and node.value != 1:
         _compare(st, a, b, constraint)
-    else:
-        node.near_one = True
 
 
 def _known_below(st: State, node: DimNode, sup: DimNode, constraint: Constraint) -> None:
@@ -187,7 +185,6 @@ def _merge(st: State, a: DimVar, b: DimVar, constraint: Constraint) -> None:
         na.weight += nb.weight
         na.flexible = na.flexible or nb.flexible
         na.bad = na.bad or nb.bad
-        na.near_one = na.near_one or nb.near_one
         for key, ask in nb.asks.items():
             na.asks.setdefault(key, ask)
         na.sups += nb.sups

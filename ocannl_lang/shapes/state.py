@@ -88,7 +88,6 @@ class DimNode:
     stretch: Stretch | None = None  # a broadcasting 1; then value is 1
     flexible: bool = False
     bad: bool = False  # touched by an error that has been reported
-    near_one: bool = False  # below a broadcasting 1, which asks for nothing
     asks: dict[Key, Ask] = field(default_factory=dict[Key, Ask])
     sups: list[Edge] = field(default_factory=list[Edge])
     subs: list[Edge] = field(default_factory=list[Edge])
@@ -96,7 +95,7 @@ class DimNode:
 
     def copy(self) -> DimNode:
         return DimNode(
-            self.var, self.parent, self.weight, self.value, self.basis, self.stretch, self.flexible, self.bad, self.near_one,
+            self.var, self.parent, self.weight, self.value, self.basis, self.stretch, self.flexible, self.bad,
             self.asks.copy(), self.sups.copy(), self.subs.copy(), self.waiting.copy(),
         )  # fmt: skip
 

@@ -44,11 +44,10 @@ def undetermined_rows(
                 for var in (pending.a[1], pending.b[1]):
                     if var and side.row == "output":
                         outputs.add(groups.of(var))
-    scalars = _scalar_operands(st)
     for c in st.constraints:
         if isinstance(c, RowLe):
             sub, sup = open_row(st, c.sub)[1], open_row(st, c.sup)
-            if sub and not sup[1] and (sup[2] or sup[0] or _operand(c) not in scalars):
+            if sub and not sup[1] and (sup[0] or sup[2]):  # a row without axes fits anything and fixes nothing
                 anchored.add(groups.of(sub))
     members: dict[int, list[tuple[Leaf, RowKind]]] = {}
     for leaf, kind, _ in leaf_rows:
@@ -67,33 +66,13 @@ def undetermined_rows(
             node.bad = groups.of(node.var.id) in outputs
 
 
-def _operand(c: RowLe) -> tuple[object, ...]:
-    return (c.origin.span, c.origin.frames, c.sup_side.tensor, c.sup_side.span)
-
-
-def _scalar_operands(st: State) -> set[tuple[object, ...]]:
-    """The operands of which no row has an axis: they fit anything and so fix nothing."""
-    shaped: dict[tuple[object, ...], bool] = {}
-    for c in st.constraints:
-        if isinstance(c, RowLe):
-            if c.sup.var is not None or c.sup.trail:
-                shaped[_operand(c)] = True
-            else:
-                shaped.setdefault(_operand(c), False)
-    return {key for key, has in shaped.items() if not has}
-
-
 def undetermined_dims(st: State, open_dims: list[DimNode]) -> None:
     groups = Groups()
-    near_one: set[int] = set()
     for node in open_dims:
         for other, _, _ in (*node.sups, *node.subs):
             sup = find(st, other)
             if sup.value is None:
                 groups.join(node.var.id, sup.var.id)
-    for node in open_dims:
-        if node.near_one or node.bad:
-            near_one.add(groups.of(node.var.id))
     labels: dict[int, str] = {}
     for id, node in st.dims.items():
         name = best_name(node.var)
@@ -104,10 +83,9 @@ def undetermined_dims(st: State, open_dims: list[DimNode]) -> None:
         if node.value is None and not node.bad:
             members.setdefault(groups.of(node.var.id), []).append((leaf, kind))
     for group, found in members.items():
-        if group not in near_one:
-            _report(st, found, labels.get(group, ""), whole_row=False)
+        _report(st, found, labels.get(group, ""), whole_row=False)
     for node in open_dims:
-        if groups.of(node.var.id) in members and groups.of(node.var.id) not in near_one:
+        if groups.of(node.var.id) in members:
             node.bad = True
 
 
@@ -148,8 +126,13 @@ class Groups:
 
 
 def _report(st: State, found: list[tuple[Leaf, RowKind]], label: str = "", *, whole_row: bool) -> None:
-    """One error for all places of one size, at the parameter where it is shortest to write: one without input axes."""
-    leaf, kind = min(found, key=lambda f: (_has_inputs(st, f[0]), f[1] != "output"))
+    """One error for all places of one size, at the parameter where it is shortest to write: one without input axes.
+
+    Parameters of library ops (texts that are no files) cannot be written to and come last.
+    """
+    leaf, kind = min(
+        found, key=lambda f: (f[0].origin.span.source.path.startswith("<"), _has_inputs(st, f[0]), f[1] != "output")
+    )
     origin, inside = _place(leaf.origin)
     if any(e.code == "E0407" and e.origin.span == origin.span and e.origin.symbol == kind for e in st.errors):
         return  # the same text, built once more

@@ -396,3 +396,14 @@ def test_a_solution_tells_why() -> None:
     assert [label.text for label in solution.why(axis)] == [
         "`x` has output size 3", "so `h` has output size 3", "so `t` has output size 3",
     ]  # fmt: skip
+
+
+def test_what_broadcasts_to_anything_fixes_no_hidden_size() -> None:
+    """A norm over forgotten axes, or a softmax over a forgotten size, does not hide that they were forgotten."""
+    for slot, kept in ((("...", "", "..d.."), ""), (("...", "", "c"), "0")):
+        p = Program()
+        w1, w2 = p.param("w1"), p.param("w2", None, "2")
+        h = p.product(w1, p.input("x", "N", "3"))
+        normed = p.pointwise("/", h, p.slots("sum", [slot], ("...", "", kept), h))
+        p.product(w2, normed)
+        solved(p, "E0407")
