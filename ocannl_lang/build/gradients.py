@@ -24,7 +24,7 @@ def update(ctx: Ctx, value: Static, span: Span) -> None:
     build = ctx.build
     build.add(OneNumber(loss.shape, tensors.label_of(loss), build.origin(span, "gradient", "update")))
     for v in dependencies(build, loss):
-        build.grads.pop(v, None)
+        build.grads.pop(grad_key(build, v), None)
     _backprop(build, loss, None, span)
 
 
@@ -32,7 +32,8 @@ def zero_grads(ctx: Ctx, value: Static, span: Span) -> None:
     """Gradients of everything that the tensor depends on become zero."""
     root = as_tensor(ctx, value, span)
     for v in dependencies(ctx.build, root):
-        ctx.build.grads[v] = _zero(ctx.build, v, span)
+        key = grad_key(ctx.build, v)
+        ctx.build.grads[key] = _zero(ctx.build, key, span)
 
 
 def backprop(ctx: Ctx, value: Static, span: Span) -> None:
