@@ -36,7 +36,7 @@ def test_digits_learns_to_read(ocn: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize(("name", "options", "pattern", "least"), [
     ("half_moons", ("--epochs", "40"), r"accuracy ([\d.]+)", 0.97),
-    ("convnet", ("--epochs", "6"), r"test accuracy ([\d.]+) %", 95.0),
+    ("convnet", ("--epochs", "6"), r"test accuracy ([\d.]+) %", 92.0),
 ])  # fmt: skip
 @pytest.mark.slow
 def test_other_examples_learn(
