@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ocannl_lang.diagnostics.model import Diagnostic, Edit, Fix, Label
 from ocannl_lang.shapes.reasons import (
-    Step,
     best_name,
     chain,
     dim_text,
@@ -23,6 +22,7 @@ from ocannl_lang.shapes.state import (
     Open,
     ShapeError,
     State,
+    Step,
     Stretch,
     find,
     is_contraction,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from ocannl_lang.diagnostics.model import Label
 from ocannl_lang.shapes.sizes import size_text
-from ocannl_lang.shapes.state import State, known, sides
+from ocannl_lang.shapes.state import State, Step, known, sides
 from ocannl_lang.shapes.terms import (
     AtLeast,
     Concat,
@@ -27,17 +26,6 @@ from ocannl_lang.shapes.terms import (
 from ocannl_lang.source import Span
 
 MAX_SEARCH = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """`near` has its size because of `constraint`, which ties it to `far`."""
-
-    constraint: Constraint
-    near: Dim
-    far: Dim
-    near_side: Side
-    far_side: Side
 
 
 def chain(st: State, dim: Dim) -> list[Step]:
@@ -79,13 +67,15 @@ def _path(came: dict[int, Step | None], last: Step) -> list[Step]:
 
 
 def _neighbours(st: State) -> dict[int, list[Step]]:
-    index: dict[int, list[Step]] = {}
-    for a, b, constraint in st.links:
+    """The links of each variable; what came since the last time is added."""
+    index = st.steps_of
+    for a, b, constraint in st.links[st.indexed :]:
         side_a, side_b = sides(constraint)
         if isinstance(a, DimVar):
             index.setdefault(a.id, []).append(Step(constraint, a, b, side_a, side_b))
         if isinstance(b, DimVar) and not isinstance(constraint, (Window, Strided, Concat, SizeIs, AtLeast)):
             index.setdefault(b.id, []).append(Step(constraint, b, a, side_b, side_a))
+    st.indexed = len(st.links)
     return index
 
 

@@ -23,7 +23,7 @@ from ocannl_lang.shapes.state import (
     open_row,
     resolve,
 )
-from ocannl_lang.shapes.terms import Dim, RowKind, Shape, Size
+from ocannl_lang.shapes.terms import Dim, RowKind, RowLe, Shape, Size
 
 _KINDS: tuple[RowKind, RowKind, RowKind] = ("batch", "input", "output")
 _LETTERS = "nmkdefghijlopqrstuvw"
@@ -109,15 +109,23 @@ def _equate_dims(st: State) -> bool:
 
 
 def _drop_extras(st: State, shapes: list[Shape], inputs: list[Shape]) -> None:
-    """Row variables that no input has and that stand beside known axes are only room to broadcast: no axes."""
+    """Row variables that no input has are only room to broadcast, if they stand beside known axes or above a known row: no axes."""
     given = {open_row(st, s.row(kind))[1] for s in inputs for kind in _KINDS}
+    for constraint in st.constraints:
+        if isinstance(constraint, RowLe) and not open_row(st, constraint.sup)[1]:
+            _close(st, open_row(st, constraint.sub)[1], given)
+    rows.drain(st)
     for shape in shapes:
         for kind in _KINDS:
             lead, var, trail = open_row(st, shape.row(kind))
-            bounded = lead or trail or kind == "input"
-            if var and var not in given and bounded and st.rows[var].solution is None:
-                rows.set_rank(st, var, 0)
+            if lead or trail or kind == "input":
+                _close(st, var, given)
     rows.drain(st)
+
+
+def _close(st: State, var: int, given: set[int]) -> None:
+    if var and var not in given and st.rows[var].solution is None:
+        rows.set_rank(st, var, 0)
 
 
 # ---------------------------------------------------------------- names

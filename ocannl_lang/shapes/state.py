@@ -135,6 +135,17 @@ class DimPending:
 Link = tuple[Dim, Dim, Constraint]
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`near` has its size because of `constraint`, which ties it to `far`."""
+
+    constraint: Constraint
+    near: Dim
+    far: Dim
+    near_side: Side
+    far_side: Side
+
+
 @dataclass(slots=True)
 class State:
     """Everything the solver knows. `steps` counts elementary propagations."""
@@ -151,6 +162,10 @@ class State:
     next_pending: int = 1
     steps: int = 0
     misplaced: list[RowEq] = field(default_factory=list[RowEq])  # reported as E0403
+    steps_of: dict[int, list[Step]] = field(
+        default_factory=dict[int, list[Step]]
+    )  # the links by variable, as far as `indexed`
+    indexed: int = 0
 
     def copy(self) -> State:
         return State(
