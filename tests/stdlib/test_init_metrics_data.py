@@ -32,6 +32,7 @@ def test_uniform_ones_fill_their_interval_around_zero(tmp_path: Path, init: str,
     assert len(np.unique(w)) > 7000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("init", "deviation"), [
     ("normal()", 1.0), ("normal(0.1)", 0.1), ("kaiming_normal()", math.sqrt(2 / 100)), ("xavier_normal()", math.sqrt(2 / 180)),
 ])  # fmt: skip
@@ -42,6 +43,7 @@ def test_normal_ones_have_their_deviation(tmp_path: Path, init: str, deviation: 
     assert np.abs(w).max() > 3 * deviation
 
 
+@pytest.mark.slow
 def test_orthogonal(tmp_path: Path):
     w = drawn(tmp_path, "orthogonal()")
     close(w @ w.T, np.eye(80), 1e-4)

@@ -208,6 +208,7 @@ def test_depthwise_and_separable_conv2d(tmp_path: Path):
     assert module.g(x).shape == (2, 8, 8, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("padded", "kernel_size"), [("true", 3), ("false", 3), ("false", 2)])
 def test_transposed_conv2d(tmp_path: Path, padded: str, kernel_size: int):
     text = f"from nn import transposed_conv2d\nlet c = transposed_conv2d[4, {kernel_size}, 2, {padded}]\n"
@@ -235,6 +236,7 @@ def test_pooling(tmp_path: Path):
     close(module.d(y), y.mean((1, 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "shape"), [
     ("conv_block[4]", (2, 8, 8, 4)), ("resnet_block[3]", (2, 8, 8, 3)), ("resnet_block[6, 2]", (2, 4, 4, 6)),
     ("resnet_block[6, project = true]", (2, 8, 8, 6)), ("vgg_block[4]", (2, 4, 4, 4)),
@@ -303,6 +305,7 @@ def test_causal_mask(tmp_path: Path):
     close(module.f(), np.tril(np.ones((4, 4))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_encoder_block(tmp_path: Path, norm_first: bool):
     config = f"heads = 2, d_k = 3, hidden = 8, norm_first = {str(norm_first).lower()}"
@@ -327,6 +330,7 @@ def test_encoder_block(tmp_path: Path, norm_first: bool):
     close(got, theirs(t(x)), 1e-4)
 
 
+@pytest.mark.slow
 def test_language_model_sees_only_the_past(tmp_path: Path):
     module = program(
         tmp_path,
@@ -342,6 +346,7 @@ def test_language_model_sees_only_the_past(tmp_path: Path):
     assert np.abs(a[:, 3:] - b[:, 3:]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_transformer_shapes(tmp_path: Path):
     module = program(
         tmp_path,
@@ -352,6 +357,7 @@ def test_transformer_shapes(tmp_path: Path):
     assert module.f(np.zeros((2, 4), np.int32), np.ones((2, 6), np.int32)).shape == (2, 6, 9)
 
 
+@pytest.mark.slow
 def test_cached_attention_equals_attention_over_the_whole_sequence(tmp_path: Path):
     module = program(
         tmp_path,
@@ -372,6 +378,7 @@ def test_cached_attention_equals_attention_over_the_whole_sequence(tmp_path: Pat
 # ---------------------------------------------------------------- recurrence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
 def test_recurrence(tmp_path: Path, name: str):
     text = f"from nn import {name}\nlet r = {name}[hidden = 4, length = 5]\nroutine f(x: f32[n, 5 | 3]): return r(x)\n"

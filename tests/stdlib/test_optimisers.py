@@ -44,7 +44,19 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "config", "reference", "options"), CASES, ids=[c[0] + c[1] for c in CASES])
+SELDOM = {
+    "[0.9, 0.1]",
+    "[0.8, 0.9, 1e-6]",
+    "[lr_decay = 0.1]",
+    "[decay = 0.9, weight_decay = 0.1]",
+    "[weight_decay = 0.1]",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "reference", "options"),
+    [pytest.param(*c, id=c[0] + c[1], marks=[pytest.mark.slow] if c[1] in SELDOM else []) for c in CASES],
+)
 def test_steps_equal_those_of_pytorch(tmp_path: Path, name: str, config: str, reference: str, options: dict):
     module = program(tmp_path, PROGRAM.format(name=name, call=name + config))
     x, y, w0 = numbers(8, 3), numbers(8, 2, seed=1), numbers(2, 3, seed=2)
