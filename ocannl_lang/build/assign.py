@@ -13,7 +13,7 @@ from ocannl_lang.build.operators import POINTWISE
 from ocannl_lang.build.types import describe
 from ocannl_lang.build.values import Builtin, CellRef, Poison, ResultRef, Static
 
-from ocannl_lang.graph.ir import Assigned, Cell, Number, SlotApply, SlotLeaf, SlotShape, SlotTree, Value
+from ocannl_lang.graph.ir import Assigned, Cell, Input, Number, SlotApply, SlotLeaf, SlotShape, SlotTree, Value
 from ocannl_lang.shapes.terms import Origin
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
@@ -87,12 +87,22 @@ def find_target(ctx: Ctx, expr: ast.Expr) -> Target | None:
             cell = build.cell_of[value]
             return Target("cell", cell, value, value.name, expr.span)
         case _:
-            what = describe(value)
             raise fail(
-                "E0501", "this cannot be assigned", expr.span, f"it is {what}" if what != "a tensor" else "a computed tensor",
+                "E0501", "this cannot be assigned", expr.span, _what_it_is(value),
                 notes=("targets are parameters, states, gradients and the tensor parameters of a cd",),
                 helps=("declare it with `state` to keep a value, or use `var` and `=` to bind a name anew",),
             )  # fmt: skip
+
+
+def _what_it_is(value: Any) -> str:
+    """What stands in the place of a target."""
+    match value:
+        case Value(op=Input(kind="tensor")):
+            return "an argument, which can only be read"
+        case Value():
+            return "a computed tensor"
+        case _:
+            return f"it is {describe(value)}"
 
 
 def _previous(ctx: Ctx, target: Target, origin: Origin, *, needed: bool) -> Value | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +123,7 @@ def cell_value(build: Build, cell: Cell, origin: Origin) -> Value:
         build.versions[cell] = build.first[cell] = value
         build.cell_of[value] = cell
         kind = "parameter" if cell.kind == "parameter" else "state"
-        build.add_leaf(Leaf(kind, name, cell.shape, cell.origin))
+        build.add_leaf(Leaf(kind, name, cell.shape, replace(cell.origin, frames=tuple(build.frames))))
     return value
 
 

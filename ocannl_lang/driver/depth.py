@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 CALLS = 8000
@@ -11,7 +11,7 @@ CALLS = 8000
 
 
 @contextmanager
-def room_for_nesting() -> Iterator[None]:
+def room_for_nesting() -> Generator[None, None, None]:
     """Allow `CALLS` nested calls while this lasts; never fewer than were allowed before."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, CALLS))

@@ -15,7 +15,7 @@ from ocannl_lang.shapes.reasons import (
     row_word,
     size_label,
 )
-from ocannl_lang.shapes.sizes import Number, SizeValue, Sym, add, mul, size_text
+from ocannl_lang.shapes.sizes import Number, SizeValue, Sym, add, mul, owners_of, size_text
 from ocannl_lang.shapes.state import (
     Ask,
     DimNode,
@@ -89,7 +89,7 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
     ka, kb = known(st, a), known(st, b)
     assert ka is not None and kb is not None
     first, second = _teller(st, constraint, a, side_a), _teller(st, constraint, b, side_b)
-    text_a, text_b = dim_text(st, a), dim_text(st, b)
+    text_a, text_b = _pair(st, a, b)
     name_a, name_b = quoted(first.side.tensor), quoted(second.side.tensor)
     named = bool(name_a and name_b and name_a != name_b)
     if ka.value == kb.value and not ka.stretches and not kb.stretches:
@@ -144,6 +144,18 @@ def _weight_help(st: State, constraint: Constraint, weight: _Told, other: _Told,
     outputs = row_text(st, open_row(st, leaf.shape.output)) if leaf.shape.output.trail else "..."
     size = size.rsplit(" = ", 1)[0]
     return (f"give `{name}` the size {size}, or leave its input axes out: `{{{name}: [... -> {outputs}]}}`",)
+
+
+def _pair(st: State, a: Dim, b: Dim) -> tuple[str, str]:
+    """Two sizes as texts; unknowns of one name are told apart by whose they are."""
+    text_a, text_b = dim_text(st, a), dim_text(st, b)
+    if text_a == text_b:
+        owners = [
+            ", ".join(f"`{o}`" for o in owners_of(k.value)) for k in (known(st, a), known(st, b)) if k is not None
+        ]
+        if len(owners) == 2 and owners[0] != owners[1]:
+            return f"{text_a} of {owners[0]}", f"{text_b} of {owners[1]}"
+    return text_a, text_b
 
 
 def _label(constraint: Constraint, dim: Dim) -> str:
@@ -254,7 +266,7 @@ def conflict(st: State, name: str, where: Span, first: Ask, second: Ask) -> None
     """E0401, E0404: a parameter is asked for two sizes."""
     ka, kb = known(st, first.dim), known(st, second.dim)
     assert ka is not None and kb is not None
-    text_a, text_b = dim_text(st, first.dim), dim_text(st, second.dim)
+    text_a, text_b = _pair(st, first.dim, second.dim)
     code = "E0404" if ka.value == kb.value else "E0401"
     places: list[Label] = []
     for ask, text in ((first, text_a), (second, text_b)):
