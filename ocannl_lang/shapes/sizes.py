@@ -178,6 +178,18 @@ def has_calls(value: Number) -> bool:
     return isinstance(value, Sym) and any(isinstance(atom, Call) for monomial, _ in value.terms for atom, _ in monomial)
 
 
+def owners_of(value: Number) -> list[str]:
+    """Whose the unknowns in `value` are."""
+    if not isinstance(value, Sym):
+        return []
+    found: dict[str, None] = {}
+    for monomial, _ in value.terms:
+        for atom, _ in monomial:
+            for owner in [atom.owner] if isinstance(atom, Unknown) else [o for a in atom.args for o in owners_of(a)]:
+                found.setdefault(owner)
+    return list(found)
+
+
 def size_text(value: Number) -> str:
     """`value` as people write it: `n`, `n + 3`, `2*n`, `(n - 1)//2`."""
     if not isinstance(value, Sym):

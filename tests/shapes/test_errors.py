@@ -21,6 +21,7 @@ from ocannl_lang.shapes.terms import (
     Size,
     SizeIs,
     SizeOp,
+    Unknown,
 )
 from ocannl_lang.source import Source, Span
 from tests.shapes.program import Program
@@ -292,3 +293,14 @@ def test_parts_must_add_up() -> None:
     parts = (Size(3, "rgb"), Size(4, "heads"))
     (error,) = solve(Problem([Concat(DimVar("an axis", at), parts, side, at)])).errors
     assert error.code == "E0404"
+
+
+def test_unknowns_of_one_name_are_told_apart_by_their_routine() -> None:
+    source = Source("a.ocn", "a parameter of two routines\n")
+    at = Origin(Span(source, 0, 11), (), "pointwise")
+    d = DimVar("an axis", at)
+    side = Side("b", "output", at.span)
+    both = [DimEq(d, Size(Unknown("n", owner)), side, side, at) for owner in ("train", "test")]
+    (error,) = solve(Problem(list(both))).errors
+    assert "n of `train`" in error.diagnostic.message
+    assert "n of `test`" in error.diagnostic.message
