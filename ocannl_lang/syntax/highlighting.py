@@ -140,7 +140,7 @@ def _statement() -> list[Rule]:
             rf"\b({'|'.join(words('IMPORT', 'FROM'))})\b[ \t]+({names})",
             end_of_line,
             imported,
-            starts=_captures(SCOPES["FROM"], "entity.name.namespace"),
+            starts=_captures(SCOPES["FROM"], {"patterns": [_match("entity.name.namespace", name), _sign("_DOT")]}),
         ),
         _region(
             rf"\b({'|'.join(words('EXTERN'))})\b(?:[ \t]+({pattern('_PY')}))?",
@@ -180,10 +180,13 @@ def _expression() -> list[Rule]:
     name = pattern("NAME")
     functions = [b.name for b in BUILTINS.values() if b.callable]
     values = [b.name for b in BUILTINS.values() if not b.callable]
+    # A point alone, and not one of the two of a range.
+    dot = rf"(\.)(?<!\.\.)(?!\.)[ \t]*({name})(?!\w)"
     arguments = r"(?=[ \t]*(?:\[[^\[\]]*\]|\{[^{}]*\})*\()"
     return [
         *_use("comment", "string", "number", "keyword"),
-        _match_groups(rf"(\.)(?<!\.\.)(?!\.)[ \t]*({name})", SCOPES["_DOT"], "variable.other.property"),
+        _match_groups(f"{dot}{arguments}", SCOPES["_DOT"], "entity.name.function.call"),
+        _match_groups(dot, SCOPES["_DOT"], "variable.other.property"),
         *_use("braces", "brackets"),
         _match("support.function.builtin", _any_of(functions)),
         _match("variable.language.builtin", _any_of(values)),
@@ -225,7 +228,7 @@ def _string() -> list[Rule]:
     return [
         {"name": _scoped(f"{SCOPES['STRING']}.{kind}")}
         | _region(f"({quotes})", end, within, starts=_captures(marks[0]), ends=_captures(marks[1]))
-        for kind, quotes, end in (("triple", '"""', '(""")'), ("double", '"', r'(")|(?<!\\)$'))
+        for kind, quotes, end in (("triple", '"""', '(""")'), ("double", '"', r'(")|(?<!\\)(?=\n)'))
     ]
 
 
@@ -292,13 +295,13 @@ def _parameters() -> list[Rule]:
 def _annotation() -> Rule:
     """A type after a colon."""
     starts: Rule = {"0": {"name": _scoped(SCOPES["_COLON"])}}
-    return _region(r":(?!=)", r"(?=[=,;)\]}#])|$", _use("type"), starts=starts)
+    return _region(r":(?!=)", rf"(?=[=,;)\]}}#])|$|{_NEW_LINE}", _use("type"), starts=starts)
 
 
 def _result() -> Rule:
     """The type after the arrow of a definition."""
     starts: Rule = {"0": {"name": _scoped(SCOPES["_ARROW"])}}
-    return _region(pattern("_ARROW"), r"(?=[:=;#])|$", _use("type"), starts=starts)
+    return _region(pattern("_ARROW"), rf"(?=[:=;#])|$|{_NEW_LINE}", _use("type"), starts=starts)
 
 
 def _type() -> list[Rule]:

@@ -87,7 +87,7 @@ def _matches(types: list[str]) -> list[str]:
 
 def _strings() -> list[str]:
     return [
-        r'syntax region ocnString start=/"/ skip=/\\./ end=/"/ oneline contains=ocnEscape,ocnInterpolation,@Spell',
+        r'syntax region ocnString start=/"/ skip=/\\./ end=/"/ end=/\v\\@1<!$/ contains=ocnEscape,ocnInterpolation,@Spell',
         r'syntax region ocnString start=/"""/ skip=/\\./ end=/"""/ contains=ocnEscape,ocnInterpolation,@Spell',
         _match("ocnEscape", r"\\%(x\x{2}|u\x{4}|U\x{8}|.)|\{\{|\}\}", "contained"),
         r"syntax region ocnInterpolation matchgroup=ocnBrace start=/{{\@!/ end=/}/ oneline contained contains=TOP,@Spell",
@@ -107,7 +107,7 @@ def _braces() -> list[str]:
         _match("ocnAxesSign", signs, "contained"),
         r"syntax region ocnParameter matchgroup=ocnBrace start=/{/ end=/}/ contains=TOP,ocnParameterName",
         _match("ocnParameterName", rf"%(\{{\s*)@<={_NAME}", "contained"),
-        rf"syntax region ocnAxes matchgroup=ocnBrace start=/\v%(\k|[)\]}}])@1<=\{{/ end=/}}/ {within}",
+        rf"syntax region ocnAxes matchgroup=ocnBrace start=/\v%(\k|[)\]}}])@1<=\{{|\{{%([^{{}}#]*\=\>)@=/ end=/}}/ {within}",
         rf"syntax region ocnAxes matchgroup=ocnEinsum start=/\v%({_quoted(einsum)})\s*\{{/ end=/}}/ {within}",
         rf"syntax region ocnAxes matchgroup=ocnBrace start=/\v%(%(:|-\>)\s*|<%({precisions}))@<=\[/ end=/\]/ {within}",
     ]

@@ -34,7 +34,7 @@ def _read(source: Source, start: int, end: int, goal: str) -> tuple[Read, tuple[
     context = Context(source, source.text, collector, pieces.docs, parse_expression)
     # The machine puts other readings of words into the list where the grammar asks for them.
     run(tables, tokens, goal, context, builders(), Recovery(context, tables, ()))
-    assert not collector.diagnostics, [d.message for d in collector.diagnostics]
+    assert not collector.diagnostics, [(d.message, d.span.line) for d in collector.diagnostics]
     found = [(tables.names[kind], first, last) for kind, first, last in tokens if last > first]
     for name, first, last in list(found):
         if name == "STRING":

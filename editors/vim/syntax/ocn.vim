@@ -26,7 +26,7 @@ syntax keyword ocnTodo TODO FIXME contained
 syntax match ocnComment /\v#.*$/ contains=ocnTodo,@Spell
 syntax match ocnDocumentation /\v##%(#)@!.*$/ contains=ocnTodo,@Spell
 
-syntax region ocnString start=/"/ skip=/\\./ end=/"/ oneline contains=ocnEscape,ocnInterpolation,@Spell
+syntax region ocnString start=/"/ skip=/\\./ end=/"/ end=/\v\\@1<!$/ contains=ocnEscape,ocnInterpolation,@Spell
 syntax region ocnString start=/"""/ skip=/\\./ end=/"""/ contains=ocnEscape,ocnInterpolation,@Spell
 syntax match ocnEscape /\v\\%(x\x{2}|u\x{4}|U\x{8}|.)|\{\{|\}\}/ contained
 syntax region ocnInterpolation matchgroup=ocnBrace start=/{{\@!/ end=/}/ oneline contained contains=TOP,@Spell
@@ -38,7 +38,7 @@ syntax match ocnRow /\v\.\.\K\k*\.\.|\.\.\.|<_>/ contained
 syntax match ocnAxesSign /\v\-\>|\=\+|\=\>|\*|\+|\^|\|/ contained
 syntax region ocnParameter matchgroup=ocnBrace start=/{/ end=/}/ contains=TOP,ocnParameterName
 syntax match ocnParameterName /\v%(\{\s*)@<=\K\k*/ contained
-syntax region ocnAxes matchgroup=ocnBrace start=/\v%(\k|[)\]}])@1<=\{/ end=/}/ contains=ocnAxesSign,ocnRow,ocnLabel,ocnNumber,ocnCollapse,ocnGroup,ocnComment
+syntax region ocnAxes matchgroup=ocnBrace start=/\v%(\k|[)\]}])@1<=\{|\{%([^{}#]*\=\>)@=/ end=/}/ contains=ocnAxesSign,ocnRow,ocnLabel,ocnNumber,ocnCollapse,ocnGroup,ocnComment
 syntax region ocnAxes matchgroup=ocnEinsum start=/\v%(%(\+\*|\@\^\+|\+\+\+|\@\-\+)%([ 	]*\{)@=)\s*\{/ end=/}/ contains=ocnAxesSign,ocnRow,ocnLabel,ocnNumber,ocnCollapse,ocnGroup,ocnComment
 syntax region ocnAxes matchgroup=ocnBrace start=/\v%(%(:|-\>)\s*|<%(f64|f32|bf16|f16|f8e5m2|f8e4m3|i64|i32|u32x4|u32|u16|u8))@<=\[/ end=/\]/ contains=ocnAxesSign,ocnRow,ocnLabel,ocnNumber,ocnCollapse,ocnGroup,ocnComment
 
