@@ -145,10 +145,8 @@ def map_values(
     """A primitive, position by position: C ⊑ A for each operand."""
     tensors = [a for a in args if not _is_scalar_shape(a.shape)]
     scalar = all(a.scalar for a in args)
-    if not tensors:
-        shape = SCALAR
-    else:
-        shape = fresh_shape(_result_name(origin), origin)
+    rows = {kind: [a.shape.row(kind) for a in tensors] for kind in ROW_KINDS}
+    shape = _computed_shape(rows["batch"], rows["output"], rows["input"], origin)
     differentiable = fn not in NOT_DIFFERENTIABLE and any(
         a.differentiable for a in (args[1:] if fn == "where" else args)
     )
@@ -170,6 +168,17 @@ def broadcast(build: Build, result: Value, operand: Value, kind: RowKind, origin
         build.add(RowLe(result.shape.row(kind), sup, side(result, kind), side(operand, kind), origin))
 
 
+def _computed_shape(batch: Sequence[Row], output: Sequence[Row], input: Sequence[Row], origin: Origin) -> Shape:
+    """The shape of a computed tensor, given the rows that each of its own broadcasts from: one that has only empty ones is empty."""
+    what = _result_name(origin)
+    rows = {"batch": batch, "output": output, "input": input}
+    found = {
+        kind: fresh_row(f"the {kind} axes of {what}", origin) if any(r != EMPTY for r in sources) else EMPTY
+        for kind, sources in rows.items()
+    }
+    return Shape(found["batch"], found["output"], found["input"])
+
+
 def _result_name(origin: Origin) -> str:
     text = origin.span.text
     return f"`{text}`" if len(text) <= 24 and "\n" not in text else f"the result of `{origin.symbol}`"
@@ -180,8 +189,14 @@ def _result_name(origin: Origin) -> str:
 
 def product(build: Build, left: Value, right: Value, origin: Origin, addend: Value | None = None) -> Value:
     """`left * right`: I(A) ⊑ O(B); B(C) ⊑ B(A), B(B); I(C) ⊑ I(B); O(C) ⊑ O(A)."""
-    shape = fresh_shape(_result_name(origin), origin)
     operands = (left, right) if addend is None else (left, right, addend)
+    more = () if addend is None else (addend.shape,)
+    shape = _computed_shape(
+        [left.shape.batch, right.shape.batch, *(s.batch for s in more)],
+        [left.shape.output, *(s.output for s in more)],
+        [right.shape.input, *(s.input for s in more)],
+        origin,
+    )
     result = new_value(
         build, ir.Product(left, right, addend), shape, origin, differentiable=any(o.differentiable for o in operands)
     )
@@ -196,23 +211,27 @@ def product(build: Build, left: Value, right: Value, origin: Origin, addend: Val
 
 
 def transpose(build: Build, operand: Value, origin: Origin) -> Value:
-    shape = fresh_shape(_result_name(origin), origin)
+    shape = _computed_shape([operand.shape.batch], [operand.shape.input], [operand.shape.output], origin)
     result = new_value(
         build, ir.Transpose(operand), shape, origin, scalar=operand.scalar, differentiable=operand.differentiable
     )
     rows: list[tuple[RowKind, RowKind]] = [("batch", "batch"), ("input", "output"), ("output", "input")]
     for to, frm in rows:
         sup = operand.shape.row(frm)
-        build.add(RowLe(shape.row(to), sup, side(result, to), side(operand, frm), origin))
+        if sup != EMPTY:
+            build.add(RowLe(shape.row(to), sup, side(result, to), side(operand, frm), origin))
     return result
 
 
 def stack(build: Build, row: RowKind, args: Sequence[Value], origin: Origin) -> Value:
     """Operands along a new leading axis of `row`; all broadcast to one shape of an element."""
-    element = {kind: fresh_row(f"the {kind} axes of the elements", origin) for kind in ROW_KINDS}
+    parts = {kind: [a.shape.row(kind) for a in args] for kind in ROW_KINDS}
+    inner = _computed_shape(parts["batch"], parts["output"], parts["input"], origin)
+    element = {kind: inner.row(kind) for kind in ROW_KINDS}
     size = Size(len(args), why=origin)
     rows = {
-        kind: Row((size, *r.lead), r.var, r.trail) if kind == row else r for kind, r in element.items()
+        kind: r if kind != row else Row((size, *r.lead), r.var, r.trail) if r.var else Row((), None, (size, *r.trail))
+        for kind, r in element.items()
     }
     shape = Shape(rows["batch"], rows["output"], rows["input"])
     result = new_value(
