@@ -105,10 +105,7 @@ def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> 
     functions = [write_kernel(k, target) for k in planned.kernels]
     addresses, keep = _addresses(functions, target)
     table, places, constants, size = _table(program, planned, functions)
-    steps = tuple(
-        Step(addresses[i], tuple(table[b] for b in f.buffers if b not in planned.kernels[i].spaces), f.turns)
-        for i, f in enumerate(functions)
-    )
+    steps = tuple(Step(addresses[i], tuple(table[b] for b in f.buffers), f.turns) for i, f in enumerate(functions))
     return CompiledProgram(
         program, planned.persistent, threads, planned, steps, table, tuple(constants), tuple(places), size, keep
     )
@@ -124,7 +121,7 @@ def _table(
     places: list[tuple[int, int]] = []
     constants: list[tuple[int, Array]] = []
     size = 1 + inputs + outputs
-    used = [b for k, f in zip(planned.kernels, functions, strict=True) for b in f.buffers if b not in k.spaces]
+    used = [b for f in functions for b in f.buffers]
     for b in (*planned.persistent, *used):
         home = planned.homes[b]
         match home:

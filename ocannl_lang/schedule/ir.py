@@ -50,8 +50,16 @@ Stmt = Union[Loop, Compute]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """One function: `body`, and the spaces of the buffers that are not in global memory."""
+    """One function: `body`, and the spaces of the buffers that are not in global memory.
+
+    `views`: buffers that are others in another shape, at the same place. `note`: how it was scheduled, for people.
+    """
 
     body: tuple[Stmt, ...]
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
+    views: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     note: str = ""
+
+    def base(self, b: Buffer) -> Buffer:
+        """The buffer that a view is one of."""
+        return self.views.get(b, b)

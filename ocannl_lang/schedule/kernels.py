@@ -11,6 +11,7 @@ from ocannl_lang.graph.primitives import neutral
 from ocannl_lang.loops.facts import cost, covers, stride
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
+from ocannl_lang.schedule.collapse import collapse
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
@@ -25,15 +26,18 @@ def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: T
     """The kernels that carry out a group of assignments, in order. `needed`: buffers that are read outside of the group."""
     kernels: list[Kernel] = []
     members: list[Member] = []
-    for a in assigns:
+    joined = collapse(assigns)
+    wanted = set(needed)
+    for a in joined.assigns:
         b = a.target.buffer
         empty = any(v.size == 0 for v in a.loops)
         if a.fresh and 0 not in b.shape and (empty or not covers(a)):
-            kernels.extend(_scheduled(tree([member(_fill(b, a))], [b]), target))
+            kernels.extend(_scheduled(tree([member(_fill(b, a))], [b]), joined.views, target))
         if not empty and 0 not in b.shape:
             members.append(member(a))
     if members:
-        kernels.extend(_scheduled(tree(members, needed), target))
+        outside = [b for a in joined.assigns if joined.views.get(b := a.target.buffer, b) in wanted]
+        kernels.extend(_scheduled(tree(members, outside), joined.views, target))
     return kernels
 
 
@@ -45,19 +49,26 @@ def _fill(b: Buffer, a: Assign) -> Assign:
 
 @dataclass(slots=True)
 class _Plan:
-    """Transforms of a kernel, kernels to run before it, and an estimate of its cycles."""
+    """Transforms of a kernel, by region, kernels to run before it, and an estimate of its cycles."""
 
-    steps: list[Transform] = field(default_factory=list[Transform])
+    regions: list[list[Transform]] = field(default_factory=list[list[Transform]])
     before: list[Kernel] = field(default_factory=list[Kernel])
     cycles: float = 0.0
+    views: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
 
 
-def _scheduled(t: Tree, target: Target) -> list[Kernel]:
+def _scheduled(t: Tree, views: dict[Buffer, Buffer], target: Target) -> list[Kernel]:
     if not t.body:
         return []
-    plan = _Plan()
+    plan = _Plan(views=views)
     _plan_body(t.body, t.spaces, target, plan, 1)
-    kernel = apply(Kernel(t.body, t.spaces), plan.steps)
+    kernel = Kernel(t.body, t.spaces, views)
+    for steps in plan.regions:
+        try:
+            kernel = apply(kernel, steps)
+        except IllegalTransform:
+            # Loops that meet in the target, in an order that must stay: such a region runs as it is.
+            continue
     return [*plan.before, _parallel(kernel, plan.cycles)]
 
 
@@ -126,12 +137,14 @@ def _plan_innermost(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: 
     name = s.var.name
     sums = [c for c in body if c.accum != "set" and spaces.get(c.target.buffer) == "register"]
     width = lanes * (4 if sums and size >= 8 * lanes else 2 if sums and size >= 4 * lanes else 1)
+    steps: list[Transform] = []
     if size > width:
-        plan.steps.append(Split(name, width))
+        steps.append(Split(name, width))
         name += ".i"
-    plan.steps.append(Mark(name, "vector"))
+    steps.append(Mark(name, "vector"))
     if sums:
-        plan.steps.append(Lanes(name))
+        steps.append(Lanes(name))
+    plan.regions.append(steps)
 
 
 def _vector_cycles(body: Sequence[Compute], v: Var, spaces: dict[Buffer, Space], lanes: int) -> float | None:
@@ -156,7 +169,7 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
     exchanged = _exchange(r, lanes)
     if exchanged is not None:
         plan.cycles += turns * math.prod(v.size for v in r.chain)
-        plan.steps.extend(exchanged)
+        plan.regions.append(exchanged)
         return
     tile = choose(r, target)
     plan.cycles += turns * tile.cycles
@@ -164,7 +177,7 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
     if tile.vector is not None:
         factors[tile.vector] = lanes * tile.chunks
     packed = {v: tuple(_pack(a, r, x, factors[x], target, plan) for a, x in tile.packed if x is v) for v in factors}
-    plan.steps.extend(steps_of(r, tile, lanes, packed))
+    plan.regions.append(steps_of(r, tile, lanes, packed))
 
 
 def _exchange(r: Region, lanes: int) -> list[Transform] | None:
@@ -265,5 +278,5 @@ def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan)
         stmts: tuple[Stmt, ...] = (Compute(Access(copy, place), "set", source),)
         for x in reversed((*(new[x] for x in outer), *((o,) if count > 1 else ()), *(new[x] for x in sums), i)):
             stmts = (Loop(x, "serial", stmts),)
-        plan.before.extend(_scheduled(Tree(named(stmts), {}), target))
+        plan.before.extend(_scheduled(Tree(named(stmts), {}), plan.views, target))
     return Packed(a, copy, outer, sums)

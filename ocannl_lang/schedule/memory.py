@@ -121,11 +121,11 @@ def _uses(kernel: Kernel) -> _Uses:
     reads: dict[Buffer, None] = {}
     writes: dict[Buffer, None] = {}
     for c in computes(kernel.body):
-        reads.update(dict.fromkeys(a.buffer for a in accesses(c.value)))
+        reads.update(dict.fromkeys(kernel.base(a.buffer) for a in accesses(c.value)))
         for index in c.target.index:
             if not isinstance(index, Affine):
-                reads.update(dict.fromkeys(a.buffer for a in accesses(index.value)))
-        writes[c.target.buffer] = None
+                reads.update(dict.fromkeys(kernel.base(a.buffer) for a in accesses(index.value)))
+        writes[kernel.base(c.target.buffer)] = None
     return _Uses(reads, writes)
 
 
@@ -133,9 +133,9 @@ def is_copy(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
     """Whether a kernel does nothing but copy one buffer to the same positions of another."""
     return all(
         c.accum == "set"
-        and c.target.buffer is target
+        and kernel.base(c.target.buffer) is target
         and isinstance(c.value, Access)
-        and c.value.buffer is source
+        and kernel.base(c.value.buffer) is source
         and c.value.index == c.target.index
         and not c.target.guarded
         for c in computes(kernel.body)
@@ -152,21 +152,22 @@ def _in_place(p: Buffer, b: Buffer, kernels: Sequence[Kernel], uses: Sequence[_U
         return True
     if reading[-1] > writing[0]:
         return False
-    return _same_positions(kernels[writing[0]].body, p, b)
+    kernel = kernels[writing[0]]
+    return _same_positions(kernel, kernel.body, p, b)
 
 
-def _same_positions(body: tuple[Stmt, ...], p: Buffer, b: Buffer) -> bool:
+def _same_positions(kernel: Kernel, body: tuple[Stmt, ...], p: Buffer, b: Buffer) -> bool:
     """Whether each position of `p` is read only by what then writes that position of `b`."""
     here = [s for s in body if isinstance(s, Compute)]
-    writes = [i for i, c in enumerate(here) if c.target.buffer is b]
+    writes = [i for i, c in enumerate(here) if kernel.base(c.target.buffer) is b]
     for i, c in enumerate(here):
         for a in accesses(c.value):
-            if a.buffer is p:
+            if kernel.base(a.buffer) is p:
                 if a.guarded or not any(i <= w and here[w].target.index == a.index for w in writes):
                     return False
                 if not all(here[w].target.index == a.index for w in writes):
                     return False
-    return all(_same_positions(s.body, p, b) for s in body if isinstance(s, Loop))
+    return all(_same_positions(kernel, s.body, p, b) for s in body if isinstance(s, Loop))
 
 
 def _arena(kernels: Sequence[Kernel], homes: dict[Buffer, Home]) -> int:

@@ -304,10 +304,13 @@ class _Model:
         """The whole region; `packed` beside what is packed along the vector."""
         own = {v for v, _ in rows}
         total = 0.0
-        for count, size in self._parts(chunks):
-            for row_count, sizes in _row_parts(rows):
+        parts, row_parts = self._parts(chunks), _row_parts(rows)
+        for count, size in parts:
+            for row_count, sizes in row_parts:
                 total += count * row_count * self._tile(size, {v: s for (v, _), s in zip(rows, sizes)})
         rest = math.prod(x.size for x in self.r.chain if x is not self.vector and x not in own)
+        # Every kind of tile is code of its own, to be compiled and fetched.
+        total *= 1.0 + 0.02 * (len(parts) * len(row_parts) - 1)
         return total * rest + self._pack_cycles + 0.5 * sum(_own_turns(a) for a in packed)
 
     def _parts(self, chunks: int) -> list[tuple[int, int]]:

@@ -94,7 +94,7 @@ def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
         body = _applied(body, step, spaces)
     used = {a.buffer for c in computes(body) for a in (c.target, *accesses(c.value))}
     note = "; ".join(filter(None, [kernel.note, *(describe(s) for s in steps)]))
-    return Kernel(body, {b: s for b, s in spaces.items() if b in used}, note)
+    return Kernel(body, {b: s for b, s in spaces.items() if b in used}, kernel.views, note)
 
 
 def describe(step: Transform) -> str:

@@ -48,6 +48,7 @@ class Context:
     registers: dict[tuple[Buffer, int], Value] = field(default_factory=dict[tuple[Buffer, int], Value])
     versions: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     arguments: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    locals: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
 
     @property
     def w(self) -> Writer:
@@ -89,8 +90,8 @@ class Context:
     def pointer(self, buffer: Buffer) -> str:
         """Where a buffer begins."""
         if self.spaces.get(buffer) == "local":
-            return f"%local{self._argument(buffer)}"
-        k = self._argument(buffer)
+            return f"%local{self.locals.setdefault(buffer, len(self.locals))}"
+        k = self.arguments.setdefault(buffer, len(self.arguments))
         w = self.w
         at = w.pure(f"getelementptr inbounds i32, ptr %slots, i64 {k}", [])
         slot = w.pure(f"load i32, ptr {at}, align 4", [at])
@@ -103,9 +104,6 @@ class Context:
         header = w.pure("load ptr, ptr %table, align 8", [])
         at = w.pure(f"getelementptr inbounds i64, ptr {header}, i64 {index}", [header])
         return Value(w.pure(f"load i64, ptr {at}, align 8", [at]), "i64")
-
-    def _argument(self, buffer: Buffer) -> int:
-        return self.arguments.setdefault(buffer, len(self.arguments))
 
     def address(self, buffer: Buffer, place: Place) -> str:
         """The address of the element at `place` (of its first lane)."""

@@ -48,8 +48,7 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
             # The rest belongs to the thread with the last share.
             last = w.pure(f"icmp eq i64 %end, {turns}", [])
             w.end_if(label, last)
-    local = [b for b in ctx.arguments if kernel.spaces.get(b) == "local"]
-    allocations = [f"%local{ctx.arguments[b]} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b in local]
+    allocations = [f"%local{n} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b, n in ctx.locals.items()]
     lines = [
         *w.declarations,
         "define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {",
@@ -61,7 +60,8 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
         f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}',
         "",
     ]
-    return Function("\n".join(lines), tuple(ctx.arguments), turns)
+    passed = tuple(kernel.base(b) for b in ctx.arguments)
+    return Function("\n".join(lines), passed, turns)
 
 
 def _widest(kernel: Kernel) -> int:
