@@ -11,6 +11,16 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-snapshots", action="store_true", help="write the files of tests/snapshots anew")
+
+
+@pytest.fixture
+def update_snapshots(request: pytest.FixtureRequest) -> bool:
+    """Whether snapshots are to be written anew."""
+    return bool(request.config.getoption("--update-snapshots"))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The top folder of the checkout."""
