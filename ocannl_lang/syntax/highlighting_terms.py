@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from ocannl_lang.syntax.tables import load_tables
-from ocannl_lang.syntax.tokens import WORDS
 
 _BY_SCOPE = {
     "keyword.control.import": "IMPORT FROM _AS",
@@ -42,23 +41,13 @@ _BY_SCOPE = {
 SCOPES: dict[str, str] = {terminal: scope for scope, names in _BY_SCOPE.items() for terminal in names.split()}
 """The scope of each terminal of the grammar except `NAME`, without the `.ocn` at its end."""
 
-PLACES: dict[str, str] = {
-    "MAIN": "definition", "TEST": "definition", "BASIS": "definition", "DATA": "definition",
-    "DIM": "statement", "ROW": "statement", "STATE": "statement", "FORWARD": "statement", "BACKWARD": "statement",
-    "_PY": "extern", "_COLLAPSE": "axes", "WILD": "axes", "_INDEX": "type", "ASSIGN": "statement",
-}  # fmt: skip
-"""Where the words that are names elsewhere are keywords."""
-
 
 def check_tables() -> None:
-    """Raises `ValueError` where `SCOPES` or `PLACES` and the grammar do not have the same terminals."""
-    terminals = {name for name, _, _ in load_tables().patterns}
-    for what, ours, theirs in (
-        ("SCOPES", set(SCOPES), terminals - {"NAME"}),
-        ("PLACES", set(PLACES), set(WORDS.values())),
-    ):
-        if ours != theirs:
-            raise ValueError(f"{what} lacks {sorted(theirs - ours)} or has too many: {sorted(ours - theirs)}")
+    """Raises `ValueError` where `SCOPES` and the grammar do not have the same terminals."""
+    terminals = {name for name, _, _ in load_tables().patterns} - {"NAME"}
+    missing, surplus = sorted(terminals - set(SCOPES)), sorted(set(SCOPES) - terminals)
+    if missing or surplus:
+        raise ValueError(f"the scopes lack {missing} and have too many: {surplus}")
 
 
 def pattern(*terminals: str) -> str:

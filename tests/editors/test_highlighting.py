@@ -84,6 +84,10 @@ def test_scopes_are_those_of_the_tokens(path: Path):
             assert last.startswith(shown[i] or "?"), where(text, i, shown[i], scope)
 
 
+def test_the_sample_has_every_terminal():
+    assert {name for name, _, _ in read(PROGRAMS[0].read_text(encoding="utf-8"))[0]} >= set(SCOPES)
+
+
 def where(text: str, i: int, expected: str, found: Scopes) -> str:
     line = text.count("\n", 0, i) + 1
     return f"line {line}, {text.splitlines()[line - 1]!r} at {text[i : i + 12]!r}: {expected} expected, {found} found"
