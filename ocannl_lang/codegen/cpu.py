@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocannl_lang.codegen.llvm.compile import link, object_code
-from ocannl_lang.codegen.llvm.kernel import Function, write_kernel
+from ocannl_lang.codegen.llvm.kernel import Function, function_of
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import Target, host_target
 from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
@@ -102,7 +102,7 @@ def compile_program(program: Program, *, threads: int = 1, target: Target | None
 
 
 def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> CompiledProgram:
-    functions = [write_kernel(k, target) for k in planned.kernels]
+    functions = [function_of(k, target) for k in planned.kernels]
     addresses, keep = _addresses(functions, target)
     table, places, constants, size = _table(program, planned, functions)
     steps = tuple(Step(addresses[i], tuple(table[b] for b in f.buffers), f.turns) for i, f in enumerate(functions))

@@ -7,6 +7,7 @@ while it is in the cache.
 
 from __future__ import annotations
 
+import functools
 import heapq
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from ocannl_lang.loops.ir import Assign, Buffer, Dynamic, Program, accesses
 from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import PARALLEL_CYCLES, group_kernels
 from ocannl_lang.schedule.nests import depth, member
+from ocannl_lang.schedule.templates import from_template
 
 _MOST_MEMBERS = 24
 _MOST_NODES = 600
@@ -33,7 +35,7 @@ def schedule(program: Program, target: Target) -> list[Kernel]:
     kernels: list[Kernel] = []
     for n, g in enumerate(groups):
         needed = [a.target.buffer for a in g if a.target.buffer in outside or readers.get(a.target.buffer, set()) - {n}]
-        kernels.extend(group_kernels(g, needed, target))
+        kernels.extend(from_template(g, needed, target.key, functools.partial(group_kernels, g, needed, target)))
     return kernels
 
 

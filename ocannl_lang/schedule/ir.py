@@ -52,13 +52,16 @@ Stmt = Union[Loop, Compute]
 class Kernel:
     """One function: `body`, and the spaces of the buffers that are not in global memory.
 
-    `views`: buffers that are others in another shape, at the same place. `note`: how it was scheduled, for people.
+    `views`: buffers that are others in another shape, at the same place. `note`: how it was scheduled, for people. A kernel with an
+    `original` is that kernel with buffers renamed by `renaming`: it has the same code.
     """
 
     body: tuple[Stmt, ...]
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
     views: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     note: str = ""
+    original: Kernel | None = None
+    renaming: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
 
     def base(self, b: Buffer) -> Buffer:
         """The buffer that a view is one of."""

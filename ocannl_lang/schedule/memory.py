@@ -85,7 +85,6 @@ def plan(
     program: Program, kernels: Sequence[Kernel], copies: Sequence[tuple[Buffer, Buffer, Sequence[Kernel]]]
 ) -> Plan:
     """Homes for the buffers of a prepared program. `copies` are kernels that carry out stores that cannot be in place."""
-    uses = [_uses(k) for k in kernels]
     homes: dict[Buffer, Home] = {b: Outside("input", i) for i, b in enumerate(program.inputs)}
     persistent: dict[Buffer, None] = {}
     constants = 0
@@ -97,12 +96,22 @@ def plan(
             constants += 1
     homes.update({b: Outside("persistent", i) for i, b in enumerate(persistent)})
     homes.update({b: Outside("output", i) for i, b in enumerate(program.outputs)})
+    reading: dict[Buffer, list[int]] = {}
+    writing: dict[Buffer, list[int]] = {}
+    for i, k in enumerate(kernels):
+        u = _uses(k)
+        for b in u.reads:
+            reading.setdefault(b, []).append(i)
+        for b in u.writes:
+            writing.setdefault(b, []).append(i)
     final: list[Kernel] = []
     dropped: set[int] = set()
     for p, b, copying in copies:
-        if _in_place(p, b, kernels, uses):
+        idle = {i for i in writing.get(b, ()) if is_copy(kernels[i], p, b)}
+        changing = [i for i in writing.get(b, ()) if i not in idle]
+        if _in_place(p, b, kernels, [i for i in reading.get(p, ()) if i not in idle], changing):
             homes[b] = homes[p]
-            dropped.update(i for i, k in enumerate(kernels) if is_copy(k, p, b))
+            dropped |= idle
         else:
             final.extend(copying)
     kept = [k for i, k in enumerate(kernels) if i not in dropped]
@@ -142,17 +151,13 @@ def is_copy(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
     )
 
 
-def _in_place(p: Buffer, b: Buffer, kernels: Sequence[Kernel], uses: Sequence[_Uses]) -> bool:
+def _in_place(p: Buffer, b: Buffer, kernels: Sequence[Kernel], reading: list[int], changing: list[int]) -> bool:
     """Whether `b` may be written where `p` is: nothing reads `p` once `b` has been changed."""
-    writing = [i for i, u in enumerate(uses) if b in u.writes and not is_copy(kernels[i], p, b)]
-    if not writing:
+    if not changing or not reading or reading[-1] < changing[0]:
         return True
-    reading = [i for i, u in enumerate(uses) if p in u.reads and not is_copy(kernels[i], p, b)]
-    if not reading or reading[-1] < writing[0]:
-        return True
-    if reading[-1] > writing[0]:
+    if reading[-1] > changing[0]:
         return False
-    kernel = kernels[writing[0]]
+    kernel = kernels[changing[0]]
     return _same_positions(kernel, kernel.body, p, b)
 
 

@@ -9,6 +9,7 @@ buffers are called, so each is compiled once.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ocannl_lang.codegen.llvm.access import compute
@@ -32,6 +33,15 @@ class Function:
     turns: int
 
 
+def function_of(kernel: Kernel, target: Target) -> Function:
+    """The function of a kernel, of its original if it has one."""
+    if kernel.original is None:
+        return write_kernel(kernel, target)
+    f = write_kernel(kernel.original, target)
+    return Function(f.text, tuple(kernel.renaming[b] for b in f.buffers), f.turns)
+
+
+@functools.lru_cache(maxsize=4096)
 def write_kernel(kernel: Kernel, target: Target) -> Function:
     """The function of a kernel."""
     w = Writer()
