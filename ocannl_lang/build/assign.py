@@ -12,7 +12,6 @@ from ocannl_lang.build.notation import Notation, equate
 from ocannl_lang.build.operators import POINTWISE
 from ocannl_lang.build.types import describe
 from ocannl_lang.build.values import Builtin, CellRef, Poison, ResultRef, Static
-
 from ocannl_lang.graph.ir import Assigned, Cell, Input, Number, SlotApply, SlotLeaf, SlotShape, SlotTree, Value
 from ocannl_lang.shapes.terms import Origin
 from ocannl_lang.source import Span

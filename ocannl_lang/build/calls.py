@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ocannl_lang.build import tensors
-from ocannl_lang.build.context import DEPTH_LIMIT, Binding, Ctx, Frame, fail
+from ocannl_lang.build.context import DEPTH_LIMIT, Binding, Build, BuildError, Ctx, Frame, at_the_user, fail
 from ocannl_lang.build.expressions import (
     as_host,
     as_tensor,
@@ -38,8 +38,10 @@ from ocannl_lang.build.values import (
     Static,
 )
 from ocannl_lang.diagnostics.model import Label
+from ocannl_lang.graph.dtypes import loses_more_than_rounding
 from ocannl_lang.graph.ir import Value
 from ocannl_lang.shapes.terms import Frame as OriginFrame
+from ocannl_lang.shapes.terms import Origin
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
@@ -282,6 +284,8 @@ def apply_op(ctx: Ctx, instance: Instance, args: list[Given], span: Span) -> Sta
         introduce_result_names(inner, definition)
         result = run_op_body(inner, definition, span)
         return check_op_result(inner, definition, result)
+    except BuildError as error:
+        raise BuildError(at_the_user(ctx.build, error.diagnostic)) from error
     finally:
         ctx.build.frames.pop()
 
@@ -315,14 +319,24 @@ def ask_type(ctx: Ctx, value: Value, type: ast.TensorType, name: str, form: Any)
     typed = tensor_type(ctx, type, name, origin, evaluate, new_names="variable", missing="free", free=value.shape)
     tensors.ask_shape(build, value, typed.shape, typed.written, origin, name, type.span)
     if typed.precision is not None and value.precision != typed.precision:
-        if value.precision is None and not value.scalar and not build.cell_of.get(value):
+        # a value that has a name is used elsewhere, too, where its precision stays what it is
+        bound = bool(value.name) and typed.precision not in tensors.INTEGERS
+        if value.precision is None and not value.scalar and not build.cell_of.get(value) and not bound:
             value.precision = typed.precision
             return value
-        return tensors.map_values(
-            build, "convert", [value], build.origin(type.span, "pointwise", typed.precision), precision=typed.precision,
-            name=value.name,
-        )  # fmt: skip
+        return converted(build, value, typed.precision, build.origin(type.span, "pointwise", typed.precision))
     return value
+
+
+def converted(build: Build, value: Value, precision: str, origin: Origin) -> Value:
+    """`value` in the precision of a written type; E0601 where that loses more than rounding."""
+    if value.precision is not None and loses_more_than_rounding(value.precision, precision):
+        raise fail(
+            "E0601", f"`{tensors.label_of(value) or 'this'}` is {value.precision}, and {precision} is asked for", origin.span,
+            f"this asks for {precision}", notes=("a conversion that loses more than rounding is written",),
+            helps=(f"write `{precision}(…)` around it",),
+        )  # fmt: skip
+    return tensors.map_values(build, "convert", [value], origin, precision=precision, name=value.name)
 
 
 def introduce_result_names(ctx: Ctx, definition: ast.OpDef) -> None:

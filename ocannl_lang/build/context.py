@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from ocannl_lang.build.values import Instance, SlotArg, Static
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Fix, Label
 from ocannl_lang.graph.ir import Cell, Graph, Value
 from ocannl_lang.shapes import Solver
-from ocannl_lang.shapes.terms import Constraint, Form, Frame as OriginFrame, Leaf, Origin, Problem
+from ocannl_lang.shapes.reasons import is_standard
+from ocannl_lang.shapes.terms import Constraint, Form, Leaf, Origin, Problem
+from ocannl_lang.shapes.terms import Frame as OriginFrame
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
@@ -50,6 +52,17 @@ def fail(
 def too_deep(span: Span) -> Diagnostic:
     """The fault of a body whose expressions or applications nest deeper than the compiler can follow."""
     return Diagnostic("E0306", "this nests too deeply", span, "more levels than can be followed")
+
+
+def at_the_user(build: Build, d: Diagnostic) -> Diagnostic:
+    """A fault found inside a standard op, told where the user's text applies that op."""
+    if not is_standard(d.span):
+        return d
+    for frame in reversed(build.frames):
+        if not is_standard(frame.span):
+            inside = Label(d.span, d.label or f"in `{frame.callee}`")
+            return replace(d, span=frame.span, label=f"in `{frame.callee}`, applied here", labels=(inside, *d.labels), fix=None)
+    return d
 
 
 class HostServices(Protocol):

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ocannl_lang.build import tensors
-from ocannl_lang.build.calls import config_scope, introduce_result_names, run_op_body
-from ocannl_lang.build.context import Binding, Build, BuildAbandoned, BuildError, Ctx, Frame, ModuleEnv, World, fail, too_deep
+from ocannl_lang.build.calls import config_scope, converted, introduce_result_names, run_op_body
+from ocannl_lang.build.context import (
+    Binding,
+    Build,
+    BuildAbandoned,
+    BuildError,
+    Ctx,
+    Frame,
+    ModuleEnv,
+    World,
+    fail,
+    too_deep,
+)
 from ocannl_lang.build.expressions import Poisoned, PoisonedCondition, as_tensor, evaluate
 from ocannl_lang.build.statements import Break, Continue, execute
 from ocannl_lang.build.types import check_static, tensor_type
@@ -56,7 +67,7 @@ def build_routine(world: World, env: ModuleEnv, definition: ast.RoutineDef, conf
     build = Build(world, graph)
     frame = Frame("routine", env, root)
     ctx = Ctx(build, frame)
-    before = len(world.collector.diagnostics)
+    before = world.collector.reports
     try:
         _config(ctx, definition, config)
         for p in definition.params:
@@ -70,7 +81,7 @@ def build_routine(world: World, env: ModuleEnv, definition: ast.RoutineDef, conf
         world.collector.report(too_deep(definition.name.span))
     except (Poisoned, PoisonedCondition, BuildAbandoned, Break, Continue):
         pass
-    complete = len(world.collector.diagnostics) == before
+    complete = world.collector.reports == before
     return BuiltRoutine(definition, build, root, complete)
 
 
@@ -175,10 +186,7 @@ def ask_result(ctx: Ctx, value: Value, type: ast.TensorType, outcome: Returned) 
         if value.precision is None and not isinstance(value.op, (ir.Number, ir.Input, ir.CellValue)):
             value.precision = typed.precision
             return value
-        return tensors.map_values(
-            build, "convert", [value], build.origin(outcome.span, "pointwise", typed.precision),
-            precision=typed.precision, name=value.name,
-        )  # fmt: skip
+        return converted(build, value, typed.precision, build.origin(outcome.span, "pointwise", typed.precision))
     return value
 
 

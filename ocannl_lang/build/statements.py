@@ -12,7 +12,7 @@ from typing import Any
 from ocannl_lang.build import tensors
 from ocannl_lang.build.assign import assign
 from ocannl_lang.build.calls import ask_type
-from ocannl_lang.build.context import Binding, BuildError, Ctx, fail, step
+from ocannl_lang.build.context import Binding, BuildError, Ctx, at_the_user, fail, step
 from ocannl_lang.build.expressions import (
     Poisoned,
     PoisonedCondition,
@@ -60,7 +60,7 @@ def execute(ctx: Ctx, body: Sequence[ast.Stmt], *, keep_fresh: bool = False) -> 
         except BuildError as error:
             if ctx.services is not None:
                 raise
-            ctx.world.collector.report(error.diagnostic)
+            ctx.world.collector.report(at_the_user(ctx.build, error.diagnostic))
             poison(ctx, stmt)
             if isinstance(stmt, ast.Return):
                 return Returned(POISON, stmt.span)

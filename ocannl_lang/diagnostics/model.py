@@ -83,12 +83,14 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Collector:
-    """Where stages report to. The same message about the same place is kept once."""
+    """Where stages report to. The same message about the same place is kept once; `reports` counts it each time."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list["Diagnostic"])
+    reports: int = 0
     _seen: set[tuple[str, str, int, int, str]] = field(default_factory=set[tuple[str, str, int, int, str]], repr=False)
 
     def report(self, diagnostic: Diagnostic) -> None:
+        self.reports += 1
         key = (
             diagnostic.code,
             diagnostic.span.source.path,

@@ -16,6 +16,7 @@ from ocannl_lang.driver.program import Program, RunOptions
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
+
 def settable(module: ast.Module) -> list[str]:
     """What `--set` and `load` may give: top-level lets and the configuration of routines."""
     found: dict[str, None] = {}

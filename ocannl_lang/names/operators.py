@@ -77,7 +77,7 @@ def _text(op: str, left: Type, right: Type) -> tuple[Type, Fault | None]:
     if op == "+":
         if other in (STR, UNKNOWN):
             return STR, None
-        return STR, Fault(
+        return UNKNOWN, Fault(
             f"`+` joins a string with a string, not with {words(other)}",
             place,
             ('put values into text with braces: `"{x}"`',),

@@ -32,6 +32,7 @@ from ocannl_lang.shapes.state import (
     sides,
 )
 from ocannl_lang.shapes.terms import (
+    EMPTY,
     ROW_KINDS,
     AtLeast,
     Concat,
@@ -121,7 +122,10 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
     if is_contraction(constraint):
         notes = (CONTRACTS,)
         helps = _weight_help(st, constraint, first, second, text_b)
-    if code == "E0401" and 1 in (ka.value, kb.value):
+    batch = _as_batch(st, constraint, first, second, text_a, text_b)
+    if code == "E0401" and batch:
+        helps = (batch,)
+    elif code == "E0401" and 1 in (ka.value, kb.value):
         helps = ("a written size of 1 does not stretch; leave the axis out to broadcast",)
     report(
         st,
@@ -129,7 +133,7 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
         constraint.origin,
         what,
         short,
-        [*_places(st, first, text_a, constraint.origin), *_places(st, second, text_b, constraint.origin)],
+        _both(_places(st, first, text_a, constraint.origin), _places(st, second, text_b, constraint.origin), second, text_b),
         notes,
         helps,
     )
@@ -156,6 +160,20 @@ def _pair(st: State, a: Dim, b: Dim) -> tuple[str, str]:
         if len(owners) == 2 and owners[0] != owners[1]:
             return f"{text_a} of {owners[0]}", f"{text_b} of {owners[1]}"
     return text_a, text_b
+
+
+def _as_batch(st: State, constraint: Constraint, first: _Told, second: _Told, text_a: str, text_b: str) -> str:
+    """What to write where a size that is a batch size elsewhere stands in the output row of an argument."""
+    if constraint.origin.form != "pointwise":
+        return ""
+    for told, text in ((first, text_a), (second, text_b)):
+        leaf = next((c for c in st.leaves if c.kind == "input" and c.origin.span == told.side.span), None)
+        if leaf is None or told.side.row != "output" or leaf.shape.batch != EMPTY or len(leaf.shape.output.trail) != 1:
+            continue
+        size = known(st, told.dim)
+        if size is not None and any(size == known(st, d) for c in st.leaves for d in c.shape.batch.trail):
+            return f"if {text} is the batch size, `{leaf.name}` has it before `|`: `[{text} | …]`"
+    return ""
 
 
 def _label(constraint: Constraint, dim: Dim) -> str:
@@ -186,6 +204,7 @@ def _teller(st: State, constraint: Constraint, dim: Dim, side: Side) -> _Told:
         same = (
             step.constraint.origin.span == constraint.origin.span
             and step.constraint.origin.form == constraint.origin.form
+            and step.constraint.origin.frames == constraint.origin.frames
         )
         if (
             not same
@@ -207,6 +226,14 @@ def _places(st: State, told: _Told, text: str, at: Origin) -> list[Label]:
         name = quoted(told.side.tensor)
         return [Label(told.side.span, f"{name} has {row_word(told.side.row)}size {text}" if name else f"size {text}")]
     return []
+
+
+def _both(first: list[Label], second: list[Label], told: _Told, text: str) -> list[Label]:
+    """The places of both sides; where one text made both sizes, the second side is shown where it stands."""
+    spans = [label.span for label in first]
+    if second and told.side.tensor and told.side.span and all(label.span in spans for label in second):
+        second = [Label(told.side.span, f"{quoted(told.side.tensor)} has {row_word(told.side.row)}size {text}")]
+    return [*first, *second]
 
 
 def _axis_text(st: State, told: _Told) -> str:
