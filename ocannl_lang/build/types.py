@@ -96,13 +96,17 @@ def _row_var(
     at = Origin(axis.span, origin.frames, "declaration", axis.span.text)
     if isinstance(axis, ast.TypeAxisEllipsis):
         return RowVar(f"further {kind} axes of `{name}`", at)
-    bound = ctx.frame.scope.get(axis.name)
-    if bound is not None and isinstance(bound.value, RowRef):
-        return bound.value.var
+    scope, dotted = ctx.frame.scope, f"..{axis.name}.."
+    for key in (axis.name, dotted):
+        bound = scope.get(key)
+        if bound is not None and isinstance(bound.value, RowRef):
+            return bound.value.var
     if axis.name not in local:
         local[axis.name] = RowVar(f"`..{axis.name}..`", at)
         if new_names != "error":
-            ctx.frame.scope[axis.name] = Binding(RowRef(axis.name, local[axis.name]))
+            # a parameter may have the name of a row; the dotted name finds the row all the same
+            scope[dotted] = Binding(RowRef(axis.name, local[axis.name]))
+            scope.setdefault(axis.name, scope[dotted])
     return local[axis.name]
 
 

@@ -317,6 +317,8 @@ class Routine:
             if isinstance(value.op, ir.Input) and value.op.kind == "index":
                 limit = value.op.limit
                 known = limit.value if isinstance(limit, Size) else None
+                if isinstance(known, Unknown):
+                    known = bind_sizes(self.built.graph.inputs, args)[0].get(known)
                 if isinstance(known, int) and not 0 <= int(arg) < known:
                     raise ProgramErrors(
                         [_misfit(value, f"`{value.name}` is a position below {known}, not {int(arg)}")]
