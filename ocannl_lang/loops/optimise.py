@@ -11,6 +11,7 @@ from ocannl_lang.loops.passes.dead import remove_dead
 from ocannl_lang.loops.passes.inline import inline
 from ocannl_lang.loops.passes.merge import merge_chains
 from ocannl_lang.loops.passes.one_hot import use_positions
+from ocannl_lang.loops.passes.pad import pad_windows
 from ocannl_lang.loops.passes.simplify import simplify
 
 
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("common again", share_common),
     Pass("dead again", remove_dead),
     Pass("inline again", inline),
+    Pass("pad", pad_windows),
     Pass("simplify at last", simplify),
     Pass("dead at last", remove_dead),
 )

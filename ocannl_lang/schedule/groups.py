@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
 from ocannl_lang.loops.facts import cost, covers, kept, nodes, reads, target_vars, turns
-from ocannl_lang.loops.ir import Assign, Buffer, Dynamic, Program, accesses
+from ocannl_lang.loops.ir import Access, Assign, Buffer, Dynamic, Program, accesses
 from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import PARALLEL_CYCLES, group_kernels
 from ocannl_lang.schedule.nests import depth, member
@@ -192,7 +192,10 @@ def _held(g: int, before: dict[int, set[int]], soft: set[tuple[int, int]], done:
 
 
 def _stands_alone(a: Assign) -> bool:
-    """Assignments that are not simply loops over a whole target keep a kernel for themselves."""
+    """Assignments that are not simply loops over a whole target keep a kernel for themselves; so do copies of persistent
+    buffers, which are left out where the copy takes the place of the original."""
+    if isinstance(a.value, Access) and a.value.index == a.target.index and a.value.buffer.role in ("param", "state"):
+        return True
     return not covers(a) or any(v.size == 0 for v in a.loops) or any(isinstance(i, Dynamic) for i in a.target.index)
 
 
