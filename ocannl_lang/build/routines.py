@@ -278,10 +278,12 @@ def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool
         pass
     found = collector.diagnostics[before:]
     undecided = False
-    if found and (stand_ins or instance is None):
-        kept = [d for d in found if d.code not in UNDECIDED] if stand_ins else found
+    if found:
+        # what an argument has is not known either, so a size that is missing proves nothing
+        proves_nothing = UNDECIDED if stand_ins else {"E0702"}
+        kept = [d for d in found if d.code not in proves_nothing]
         undecided = len(kept) < len(found)
-        if undecided:
+        if undecided and stand_ins:
             kept = []
         collector.forget(before)
         for d in kept:

@@ -198,6 +198,24 @@ def test_symbolic_sizes(program: type[Both]) -> None:
     agree(both.ratio(random(4, 3)), random(4, 3) * 4 / 3 + 3 - 16)
 
 
+def test_shapes_of_arguments_are_static(program: type[Both]) -> None:
+    both = program("""
+    op doubles_matrices(x): return if len(x.shape) == 2 then 2 * x else x
+    op counted(x) = x * len(x) + x.shape[1]
+    op wide(x): return if x.precision == "f64" then 2 * x else x
+    op unrolled(x):
+        dim n
+        let rows: [n | ...] = x
+        var s = 0.
+        for i in 0..n: s = (s + x[i]) * 2
+        return s
+    routine f(x: f32[2 | 3], y: f64[3]):
+        return doubles_matrices(x), doubles_matrices(y), counted(x), wide(x), wide(y), unrolled(x)
+    """)
+    y = random(3, dtype="f8")
+    agree(both.f(X, y), (2 * X, y, 2 * X + 3, X, 2 * y, 4 * X[0] + 2 * X[1]))
+
+
 @pytest.mark.parametrize(
     "text, code",
     [
