@@ -10,8 +10,9 @@ from ocannl_lang.build.context import Build, ModuleEnv, World
 from ocannl_lang.build.modules import evaluate_top, top_build
 from ocannl_lang.build.routines import BuiltOp, BuiltRoutine, build_op, build_routine
 from ocannl_lang.build.values import Instance, OpRef, Static
-from ocannl_lang.diagnostics.model import Collector, Diagnostic
+from ocannl_lang.diagnostics.model import Collector, Diagnostic, Label
 from ocannl_lang.driver.modules import LoadedModule, ModuleSet
+from ocannl_lang.driver.training import report_untrained
 from ocannl_lang.graph.ir import Graph
 from ocannl_lang.graph.precision import infer_precisions
 from ocannl_lang.names.resolve import Names, resolve
@@ -64,7 +65,13 @@ def check_program(
     checked = Checked(modules, world, world.modules[""], names)
     build_everything(checked, routine_config or {})
     late = [d for d in world.collector.diagnostics if not _said_before(d, early.diagnostics)]
+    inside: set[tuple[str, str, tuple[Label, ...]]] = set()
     for d in late:
+        # what an op expects fails in every application in the same way
+        if d.code == "E0304" and d.labels:
+            if (d.code, d.message, d.labels) in inside:
+                continue
+            inside.add((d.code, d.message, d.labels))
         early.report(d)
     checked.diagnostics = early.sorted()
     return checked
@@ -224,6 +231,7 @@ def solve_routines(checked: Checked, faulty: set[str]) -> None:
         world.collector.report(e.diagnostic)
     if not world.collector.has_errors:
         checked.precisions = infer_precisions(all_graphs(checked), world.collector)
+        report_untrained(checked.routines.values(), world.collector)
 
 
 def joint_problem(top: Build, routines: list[BuiltRoutine]) -> Problem:

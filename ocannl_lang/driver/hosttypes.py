@@ -126,7 +126,9 @@ def _check_axis(
         case _:
             return
     if isinstance(wanted, int) and wanted != size:
-        raise fail(code, f"`{name}` has an axis of size {size} where {axis.span.text} is {wanted}", span)
+        text = axis.span.text
+        says = f"the type says {wanted}" if text == str(wanted) else f"`{text}` is {wanted}"
+        raise fail(code, f"`{name}` has an axis of size {size} where {says}", span)
 
 
 def _untyped(value: Any) -> Static:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) 
     from ocannl_lang.diagnostics.model import Diagnostic
     from ocn_runtime.checkpoints import CheckpointError, load
 
-    span = program.module.span
+    span = replace(program.module.span, end=program.module.span.start)
 
     def problem(message: str) -> ProgramErrors:
         return ProgramErrors([Diagnostic("E0803", message, span)])
