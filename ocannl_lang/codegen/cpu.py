@@ -166,10 +166,10 @@ def executor() -> Executor:
     with _lock:
         if not _executors:
             target = host_target()
-            names = ["ocn_execute", "ocn_pool_start", "ocn_pool_stop"]
+            names = ["ocn_call", "ocn_pool_start", "ocn_pool_stop"]
             found, tracker = link([object_code(executor_text(target), target, cache_dir())], names)
-            execute, start, stop = (found[n] for n in names)
-            _executors.append(Executor(execute, start, stop, tracker))
+            call, start, stop = (found[n] for n in names)
+            _executors.append(Executor(call, start, stop, tracker))
         return _executors[0]
 
 

@@ -103,8 +103,7 @@ class _Describe:
 
 
 def _renamed(k: Kernel, by: dict[Buffer, Buffer]) -> Kernel:
-    """A kernel on other buffers. Private memory gets buffers of its own; registers need none."""
-    by = dict(by)
+    """A kernel on other buffers. Private memory gets buffers of its own, which the kernels of a group share by `by`."""
 
     def of(b: Buffer) -> Buffer:
         if b in k.spaces:

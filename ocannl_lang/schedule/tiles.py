@@ -139,7 +139,7 @@ def _rows(model: _Model) -> Iterator[tuple[tuple[Var, int], ...]]:
         return
     shared = [v for v in model.r.chain if v is not model.vector and v.size > 1 and model.reuses(v)]
     # The longest ones; of equals the innermost, whose turns lie closest together.
-    shared = sorted(reversed(shared), key=lambda v: -v.size)[:3]
+    shared = sorted(shared, key=lambda v: (-v.size, -model.r.chain.index(v)))[:3]
     for v in shared:
         for f in _ROW_FACTORS:
             if 1 < f <= v.size:

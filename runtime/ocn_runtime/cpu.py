@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -26,9 +27,9 @@ MAX_THREADS = 128
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Addresses of the functions that run steps and keep threads; `keep` holds the code alive."""
+    """Addresses of the functions that make a call and keep threads; `keep` holds the code alive."""
 
-    execute: int
+    call: int
     pool_start: int
     pool_stop: int
     keep: object
@@ -62,7 +63,11 @@ def aligned(size: int) -> NDArray[np.uint8]:
 
 def address(array: Array) -> int:
     """Where an array's data begins."""
-    return array.__array_interface__["data"][0]
+    try:
+        # Several times faster than asking numpy; not for read-only and empty arrays.
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError):
+        return array.__array_interface__["data"][0]
 
 
 # ---------------------------------------------------------------- threads
@@ -128,8 +133,18 @@ class Routine:
     """
 
     __slots__ = (
-        "_execute", "_executor", "_threads", "_generation", "_pool", "_table", "_words", "_steps", "_count", "_keep",
-        "_inputs", "_outputs", "_seen", "_lock",
+        "_call",
+        "_executor",
+        "_generation",
+        "_inputs",
+        "_keep",
+        "_lock",
+        "_outputs",
+        "_record",
+        "_seen",
+        "_table",
+        "_threads",
+        "_words",
     )  # fmt: skip
 
     def __init__(
@@ -145,12 +160,10 @@ class Routine:
         threads: int,
         keep: object = None,
     ) -> None:
-        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-        self._execute = prototype(executor.execute)
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(executor.call)
         self._executor = executor
         self._threads = threads if any(s.turns > 1 for s in steps) else 1
         self._generation = -1
-        self._pool = 0
         self._words = (ctypes.c_int64 * 2)()
         self._table = (ctypes.c_void_p * table_size)()
         memory = aligned(arena)
@@ -163,9 +176,10 @@ class Routine:
         flat: list[int] = []
         for step, slot in zip(steps, slots, strict=True):
             flat += [step.function, ctypes.addressof(slot), step.turns, 0]
-        self._steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
-        self._count = len(steps)
-        self._keep = (memory, slots, [a for _, a in fixed], keep)
+        flat_steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
+        self._record = (ctypes.c_int64 * 4)(ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self._table), 0)
+        self._call: Callable[[], None] = functools.partial(call, ctypes.addressof(self._record))
+        self._keep = (memory, slots, flat_steps, [a for _, a in fixed], keep)
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._seen: list[Array | None] = [None] * len(self._inputs)
@@ -175,15 +189,18 @@ class Routine:
         """Runs the routine. Arrays are C-contiguous, of the shapes and types it was compiled for; nothing is checked here."""
         with self._lock:
             table, seen = self._table, self._seen
-            for i, (entry, array) in enumerate(zip(self._inputs, inputs)):
+            i = 0
+            for entry, array in zip(self._inputs, inputs):
                 if seen[i] is not array:
-                    table[entry] = array.__array_interface__["data"][0]
+                    table[entry] = address(array)
                     seen[i] = array
+                i += 1
             for entry, array in zip(self._outputs, outputs):
-                table[entry] = array.__array_interface__["data"][0]
-            self._words[0] = seed
-            self._words[1] = call_count
-            if self._threads > 1 and self._generation != _generation:
-                self._pool = pool(self._executor, self._threads)
+                table[entry] = address(array)
+            words = self._words
+            words[0] = seed
+            words[1] = call_count
+            if self._generation != _generation:
+                self._record[3] = pool(self._executor, self._threads)
                 self._generation = _generation
-            self._execute(self._steps, self._count, table, self._pool)
+            self._call()

@@ -1,6 +1,7 @@
 """The executor and its threads, as LLVM IR.
 
     void ocn_execute(ptr steps, i64 count, ptr table, ptr pool)   runs `count` steps of {function, slots, turns, spare}
+    void ocn_call(ptr call)                                       the same, of {steps, count, table, pool}
     i32  ocn_pool_start(ptr pool, i32 threads)                    starts threads - 1 workers; gives how many run, with the caller
     void ocn_pool_stop(ptr pool)                                  ends them
 
@@ -183,6 +184,18 @@ after:
   %more = icmp ult i64 %next, %count
   br i1 %more, label %step, label %done
 done:
+  ret void
+}
+
+define void @ocn_call(ptr %call) #0 {
+  %steps = load ptr, ptr %call, align 8
+  %cp = getelementptr i8, ptr %call, i64 8
+  %count = load i64, ptr %cp, align 8
+  %tp = getelementptr i8, ptr %call, i64 16
+  %table = load ptr, ptr %tp, align 8
+  %pp = getelementptr i8, ptr %call, i64 24
+  %pool = load ptr, ptr %pp, align 8
+  call void @ocn_execute(ptr %steps, i64 %count, ptr %table, ptr %pool)
   ret void
 }
 
