@@ -63,9 +63,10 @@ def aligned(size: int) -> NDArray[np.uint8]:
 
 def address(array: Array) -> int:
     """Where an array's data begins."""
+    data: Any = array
     try:
         # Several times faster than asking numpy; not for read-only and empty arrays.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(ctypes.c_char.from_buffer(data))
     except (TypeError, ValueError):
         return array.__array_interface__["data"][0]
 
@@ -189,12 +190,10 @@ class Routine:
         """Runs the routine. Arrays are C-contiguous, of the shapes and types it was compiled for; nothing is checked here."""
         with self._lock:
             table, seen = self._table, self._seen
-            i = 0
-            for entry, array in zip(self._inputs, inputs):
+            for i, array in enumerate(inputs):
                 if seen[i] is not array:
-                    table[entry] = address(array)
+                    table[self._inputs[i]] = address(array)
                     seen[i] = array
-                i += 1
             for entry, array in zip(self._outputs, outputs):
                 table[entry] = address(array)
             words = self._words
