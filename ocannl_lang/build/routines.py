@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ocannl_lang.build import tensors
 from ocannl_lang.build.calls import config_scope, converted, introduce_result_names, run_op_body
@@ -223,10 +223,36 @@ def build_op(
     if instance is not None:
         return _build_op(world, op, instance, training, guess)
     cells, world.cells = world.cells, {}
+    undo = _remembered(world)
     try:
         return _build_op(world, op, None, training, guess)
     finally:
         world.cells = cells
+        undo()
+
+
+def _remembered(world: World) -> Callable[[], None]:
+    """Puts the instances of the program back as they are now: an op checked by itself may apply them, with all that makes."""
+    seen: set[int] = set()
+    before: list[tuple[Instance, tuple[Any, ...]]] = []
+    roots = [env.root for env in world.modules.values()]
+    stack: list[object] = [*roots, *(v for env in world.modules.values() for v in env.bindings.values())]
+    while stack:
+        match stack.pop():
+            case Instance() as i if id(i) not in seen:
+                seen.add(id(i))
+                before.append((i, (i.owner, i.name, i.probed, dict(i.places), dict(i.used), dict(i.members))))
+                stack += [*i.places.values(), *i.members.values()]
+            case list() | tuple() as parts:
+                stack += parts
+            case _:
+                pass
+
+    def undo() -> None:
+        for i, state in before:
+            i.owner, i.name, i.probed, i.places, i.used, i.members = state
+
+    return undo
 
 
 def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool, guess: Guess) -> BuiltOp | None:

@@ -110,6 +110,26 @@ PATHS = [
         "routine f(x: f32[k | 3]):\n    let d = dense[3]\n    return d(d(x)) + dense[3](x)",
         ["f.d.w", "f.d.b", "f.dense.w", "f.dense.b"],
     ),
+    (
+        "an op that applies an instance of the module",
+        "let d = dense[3]\nop t(x) = d(x) + x\nlet a = t\nroutine f(x: f32[k | 3]): return a(x)",
+        ["d.w", "d.b"],
+    ),
+    (
+        "instances in a list in config",
+        "op sum_of[fs: list](x) = sum([f(x) for f in fs])\nlet a = sum_of[[dense[3], dense[3]]]\nroutine f(x: f32[k | 3]): return a(x)",
+        ["a.dense.w", "a.dense.b", "a.dense_1.w", "a.dense_1.b"],
+    ),
+    (
+        "a list of instances as config",
+        "op sum_of[fs: list](x) = sum([f(x) for f in fs])\nlet fs = [dense[3], dense[3]]\nlet a = sum_of[fs]\nroutine f(x: f32[k | 3]): return a(x)",
+        ["fs.0.w", "fs.0.b", "fs.1.w", "fs.1.b"],
+    ),
+    (
+        "default config is an instance for each",
+        "op around[f: op = dense[3]](x) = f(x) + f(x)\nlet a, b = around, around\nroutine f(x: f32[k | 3]): return a(x) + b(x)",
+        ["a.dense.w", "a.dense.b", "b.dense.w", "b.dense.b"],
+    ),
 ]
 
 
