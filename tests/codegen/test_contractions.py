@@ -43,7 +43,9 @@ def einsum(
         return Program("p", (a, b), (c,), assigns), [a, b]
     bias, d = buffer("bias", result[-1], "input"), buffer("d", result)
     sum_: Expr = Apply("add", (Access(c, at(result)), Access(bias, at(result[-1]))), prec)
-    assigns.append(Assign(Access(d, at(result)), "set", True, tuple(v[x] for x in result), Apply("relu", (sum_,), prec)))
+    assigns.append(
+        Assign(Access(d, at(result)), "set", True, tuple(v[x] for x in result), Apply("relu", (sum_,), prec))
+    )
     return Program("p", (a, b, bias), (d,), assigns), [a, b, bias]
 
 
@@ -110,7 +112,9 @@ def test_large_products_are_packed_and_blocked(layout: str) -> None:
     program, buffers = einsum({"i": 100, "j": 150, "k": 520}, first, second, result, epilogue=True)
     rng = np.random.default_rng(0)
     arrays = {b: rng.integers(-2, 3, b.shape).astype(np.float32) for b in buffers}
-    expected = np.maximum(np.einsum(layout, *(arrays[b].astype(np.float64) for b in buffers[:2])) + arrays[buffers[2]], 0)
+    expected = np.maximum(
+        np.einsum(layout, *(arrays[b].astype(np.float64) for b in buffers[:2])) + arrays[buffers[2]], 0
+    )
     for threads in (1, 2, 3):
         np.testing.assert_array_equal(compile_program(program, threads=threads).run(arrays)[0], expected)
 
