@@ -85,7 +85,7 @@ def step_torch() -> Work:
         loss = torch.nn.functional.cross_entropy(last(torch.relu(first(tx))), ty)
         loss.backward()
         optimiser.step()
-        return float(loss)
+        return loss.item()
 
     return work
 
