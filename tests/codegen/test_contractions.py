@@ -86,20 +86,20 @@ def check(seed: int, target: Target | None = None, most: int = 200_000) -> None:
     np.testing.assert_array_equal(got, expected, err_msg=f"{f},{s}->{k} {sizes}")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32))
 def test_einsums_of_two_operands(seed: int) -> None:
     check(seed)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32))
 def test_einsums_on_a_plain_machine(seed: int) -> None:
     check(seed, plain_target())
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_many_einsums(seed: int) -> None:
     check(seed, most=4_000_000)

@@ -36,7 +36,7 @@ def _close(expected: np.ndarray, got: np.ndarray, name: str) -> None:
         np.testing.assert_array_equal(got, expected, err_msg=name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_programs_equal_the_reference(seed: int) -> None:
     check(seed)

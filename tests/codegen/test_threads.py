@@ -10,13 +10,13 @@ import time
 
 import numpy as np
 import pytest
-from ocn_runtime import cpu as runtime
 
 from ocannl_lang.codegen import cpu
 from ocannl_lang.codegen.llvm.compile import compile_module, link
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import host_target
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Program, Var
+from ocn_runtime import cpu as runtime
 
 
 def big_program(n: int = 96) -> tuple[Program, dict[Buffer, np.ndarray], list[Buffer]]:
