@@ -125,8 +125,8 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
     batch = _as_batch(st, constraint, first, second, text_a, text_b)
     if code == "E0401" and batch:
         helps = (batch,)
-    elif code == "E0401" and 1 in (ka.value, kb.value):
-        helps = ("a written size of 1 does not stretch; leave the axis out to broadcast",)
+    if code == "E0401" and 1 in (ka.value, kb.value):
+        helps = (*helps, "a written size of 1 does not stretch; leave the axis out to broadcast")
     report(
         st,
         code,

@@ -82,8 +82,10 @@ def undetermined_dims(st: State, open_dims: list[DimNode]) -> None:
     for node, leaf, kind in parameter_dims(st):
         if node.value is None and not node.bad:
             members.setdefault(groups.of(node.var.id), []).append((leaf, kind))
+    beside = {groups.of(node.var.id) for node in open_dims if node.bad}
     for group, found in members.items():
-        _report(st, found, labels.get(group, ""), whole_row=False)
+        if group not in beside:  # where sizes contradict, what they would have fixed is not forgotten
+            _report(st, found, labels.get(group, ""), whole_row=False)
     for node in open_dims:
         if groups.of(node.var.id) in members:
             node.bad = True

@@ -87,7 +87,7 @@ def test_a_mutated_program_is_checked_without_an_exception(text: str) -> None:
 
 
 @given(mutants())
-@settings(max_examples=3000, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=1000, deadline=None, suppress_health_check=CHECKS)
 @pytest.mark.slow
 def test_many_mutated_programs(text: str) -> None:
     holds(text)
