@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.language.programs import Both
+from tests.language.programs import Both, Loader
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Callable[..., Both]:
+def program(tmp_path: Path) -> Loader:
     """Loads a program on both backends: `program(text, **settings)`."""
     return partial(Both, folder=tmp_path)

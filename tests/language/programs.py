@@ -56,6 +56,10 @@ class Both:
         return [(d.code, d.line) for d in self.modules[0].diagnostics]
 
 
+Loader = Callable[..., Both]
+"""`program(text, **settings)`, the fixture."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A program with a routine `f`, its arguments, and what it gives: a value, several, or a function of the arguments."""
@@ -112,10 +116,3 @@ def errors(text: str, folder: Path) -> list[tuple[str, int]]:
     path = folder / f"faulty_{next(_numbers)}.ocn"
     path.write_text(dedent(text).strip() + "\n", encoding="utf-8")
     return [(d.code, d.line) for d in ocannl_lang.check(path) if d.severity == "error"]
-
-
-def messages(text: str, folder: Path) -> str:
-    """All that checking a program reports, as a terminal shows it."""
-    path = folder / f"faulty_{next(_numbers)}.ocn"
-    path.write_text(dedent(text).strip() + "\n", encoding="utf-8")
-    return "\n\n".join(d.render() for d in ocannl_lang.check(path))

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.language.programs import Both, agree, errors, random
+from tests.language.programs import Loader, agree, errors, random
 
 
-def test_accumulating_operators(program: type[Both]) -> None:
+def test_accumulating_operators(program: Loader) -> None:
     both = program("""
     routine f(x: f32[3]):
         state s: f32[3] = 2.
@@ -54,7 +54,7 @@ def test_accumulating_operators(program: type[Both]) -> None:
     agree(both.fresh_minus(x), (-x, x))
 
 
-def test_index_notation(program: type[Both]) -> None:
+def test_index_notation(program: Loader) -> None:
     both = program("""
     cd product(c, a, b): c{i, j} :+= a{i, k} *. b{k, j}
     routine matmul(a: f32[3, 4], b: f32[4, 5]):
@@ -164,7 +164,7 @@ def test_index_notation(program: type[Both]) -> None:
     agree(both.transposed(random(2, 3)), random(2, 3).T)
 
 
-def test_a_cache_is_written_at_one_position(program: type[Both]) -> None:
+def test_a_cache_is_written_at_one_position(program: Loader) -> None:
     both = program("""
     routine f(k: f32[2 | 3], pos: index[4]):
         state cache: f32[2, 4 | 3]
@@ -178,7 +178,7 @@ def test_a_cache_is_written_at_one_position(program: type[Both]) -> None:
         agree(both.f(k * (pos + 1), pos), want)
 
 
-def test_the_order_of_the_text(program: type[Both]) -> None:
+def test_the_order_of_the_text(program: Loader) -> None:
     both = program("""
     routine swap(x: f32[3]):
         state a: f32[3]
@@ -224,7 +224,7 @@ def test_the_order_of_the_text(program: type[Both]) -> None:
     agree(both.keeps(x), (2 * x + 2, 2 * x, 2 * x + 2))
 
 
-def test_what_was_computed_keeps_value_and_gradient(program: type[Both]) -> None:
+def test_what_was_computed_keeps_value_and_gradient(program: Loader) -> None:
     both = program("""
     routine f(x: f64[3]):
         let w = {w: [3] = 2.}
@@ -256,7 +256,7 @@ def test_what_was_computed_keeps_value_and_gradient(program: type[Both]) -> None
     agree(both["g.v"], w1 - 0.5 * 2 * w1 * x)
 
 
-def test_pointwise_assignments_broadcast(program: type[Both]) -> None:
+def test_pointwise_assignments_broadcast(program: Loader) -> None:
     both = program("""
     routine f(x: f32[3], k: f32):
         state a: f32[2 | 3]
@@ -267,7 +267,7 @@ def test_pointwise_assignments_broadcast(program: type[Both]) -> None:
     agree(both.f(random(3), 2.0), np.tile(2 * random(3), (2, 1)))
 
 
-def test_cds_write_what_they_are_given(program: type[Both]) -> None:
+def test_cds_write_what_they_are_given(program: Loader) -> None:
     both = program("""
     cd add(target, x, times: f32 = 1.): target += times * x
     cd add_twice[k: float = 2.](target, x):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.language.programs import Both, Case, agree, case, errors, random, slopes
+from tests.language.programs import Case, Loader, agree, case, errors, random, slopes
 
 A, B, C = random(2, 3), random(4, 3), random(1, 3)
 V2, V3, V4 = random(2), random(3), random(4)
 
 
-def cat(*parts: np.ndarray) -> np.ndarray:
+def cat(*parts: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
@@ -188,12 +189,12 @@ def test_values(case: Case, tmp_path: Path) -> None:
     case.check(tmp_path)
 
 
-def test_a_label_is_as_long_in_each_part(program: type[Both]) -> None:
+def test_a_label_is_as_long_in_each_part(program: Loader) -> None:
     both = program("routine f(a: f32[2]): return concat{x; y => x^y}(a, a)")
     agree(both.f(V2), cat(V2, V2))
 
 
-def test_one_routine_many_sizes(program: type[Both]) -> None:
+def test_one_routine_many_sizes(program: Loader) -> None:
     both = program("routine f(a: f32[n], b: f32[m]) -> f32[_]: return concat{x; y => x^y}(a, b)")
     for n, m in [(2, 3), (0, 3), (2, 0), (1, 1), (2, 3)]:
         a, b = random(n), random(m)
@@ -212,7 +213,7 @@ def test_one_routine_many_sizes(program: type[Both]) -> None:
         "prod{i => }(concat{x; y => x^y}(a, b))",
     ],
 )
-def test_gradients(program: type[Both], expression: str) -> None:
+def test_gradients(program: Loader, expression: str) -> None:
     both = program(f"""
     routine f(a: f64[3], b: f64[4]):
         let loss = sum({expression}) + sum(b)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.language.programs import Both, Case, agree, case, errors, random, slopes
+from tests.language.programs import Case, Loader, agree, case, errors, random, slopes
 
 M = random(2, 4, 3)
 A, B = random(3, 4), random(4, 5)
@@ -476,7 +476,7 @@ def test_slots_as_parameters(case: Case, tmp_path: Path) -> None:
         "sat01(a) + relu(a) + sign(a) + floor(a) * sum(b)",
     ],
 )
-def test_gradients(program: type[Both], expression: str) -> None:
+def test_gradients(program: Loader, expression: str) -> None:
     both = program(f"""
     routine f(a: f64[2, 3], b: f64[3, 4]):
         let loss = sum(({expression}) ** 2 + 1.5 * ({expression}))
@@ -494,7 +494,7 @@ def test_gradients(program: type[Both], expression: str) -> None:
     agree(tuple(gradients), tuple(slopes(both.modules[1].g, a, b)), 1e-5, 1e-6)
 
 
-def test_ties_share_the_gradient(program: type[Both]) -> None:
+def test_ties_share_the_gradient(program: Loader) -> None:
     both = program("""
     routine pool(x: f64[2, 4]):
         let loss = sum([1., 10.] *. max{i, j => i}(x))
@@ -530,7 +530,7 @@ def test_ties_share_the_gradient(program: type[Both]) -> None:
     agree(both.kinks(np.array([-1.0, 0, 1])), [-10, 0, 11])
 
 
-def test_argmax_has_no_gradient(program: type[Both]) -> None:
+def test_argmax_has_no_gradient(program: Loader) -> None:
     both = program("""
     routine f(x: f32[3]):
         let loss = sum(x *. argmax{i => }(x))

@@ -8,7 +8,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from tests.language.programs import Both, agree, errors, random
+from tests.language.programs import Loader, agree, errors, random
 
 DENSE = """
 op dense[out: int](x) = {w: [... -> out]} * x + {b: [out] = 0.}
@@ -20,7 +20,15 @@ op pair[f: op](x) = f(x) + f(2 * x)
 PATHS = [
     (
         "loops",
-        "op net(x):\n    var h = x\n    for width in [4, 5]:\n        h = relu({w: [... -> width]} * h + {b: [width] = 0.})\n    return {w_out: [... -> 1]} * h\nlet n = net\nroutine f(x: f32[k | 3]): return n(x)",
+        (
+            "op net(x):\n"
+            "    var h = x\n"
+            "    for width in [4, 5]:\n"
+            "        h = relu({w: [... -> width]} * h + {b: [width] = 0.})\n"
+            "    return {w_out: [... -> 1]} * h\n"
+            "let n = net\n"
+            "routine f(x: f32[k | 3]): return n(x)"
+        ),
         ["n.w", "n.b", "n.w_1", "n.b_1", "n.w_out"],
     ),
     (
@@ -30,12 +38,27 @@ PATHS = [
     ),
     (
         "three places",
-        "op t(x):\n    let y = dense[4](x) + dense[4](x)\n    let z = dense[4](y)\n    return z\nlet a = t\nroutine f(x: f32[k | 3]): return a(x)",
+        (
+            "op t(x):\n"
+            "    let y = dense[4](x) + dense[4](x)\n"
+            "    let z = dense[4](y)\n"
+            "    return z\n"
+            "let a = t\n"
+            "routine f(x: f32[k | 3]): return a(x)"
+        ),
         ["a.dense.w", "a.dense.b", "a.dense_1.w", "a.dense_1.b", "a.dense_2.w", "a.dense_2.b"],
     ),
     (
         "list",
-        "op t(x):\n    let layers = [dense[n] for n in [4, 5]]\n    var h = x\n    for l in layers: h = l(h)\n    return h\nlet a = t\nroutine f(x: f32[k | 3]): return a(x)",
+        (
+            "op t(x):\n"
+            "    let layers = [dense[n] for n in [4, 5]]\n"
+            "    var h = x\n"
+            "    for l in layers: h = l(h)\n"
+            "    return h\n"
+            "let a = t\n"
+            "routine f(x: f32[k | 3]): return a(x)"
+        ),
         ["a.layers.0.w", "a.layers.0.b", "a.layers.1.w", "a.layers.1.b"],
     ),
     (
@@ -97,7 +120,13 @@ PATHS = [
     ),
     (
         "recursion",
-        "op deep[n: int](x):\n    if n == 0: return x\n    return deep[n - 1]({w: [... -> 3]} * x)\nlet a = deep[2]\nroutine f(x: f32[k | 3]): return a(x)",
+        (
+            "op deep[n: int](x):\n"
+            "    if n == 0: return x\n"
+            "    return deep[n - 1]({w: [... -> 3]} * x)\n"
+            "let a = deep[2]\n"
+            "routine f(x: f32[k | 3]): return a(x)"
+        ),
         ["a.w", "a.deep.w"],
     ),
     (
@@ -122,7 +151,12 @@ PATHS = [
     ),
     (
         "a list of instances as config",
-        "op sum_of[fs: list](x) = sum([f(x) for f in fs])\nlet fs = [dense[3], dense[3]]\nlet a = sum_of[fs]\nroutine f(x: f32[k | 3]): return a(x)",
+        (
+            "op sum_of[fs: list](x) = sum([f(x) for f in fs])\n"
+            "let fs = [dense[3], dense[3]]\n"
+            "let a = sum_of[fs]\n"
+            "routine f(x: f32[k | 3]): return a(x)"
+        ),
         ["fs.0.w", "fs.0.b", "fs.1.w", "fs.1.b"],
     ),
     (
@@ -134,13 +168,13 @@ PATHS = [
 
 
 @pytest.mark.parametrize("text, paths", [pytest.param(t, p, id=n.replace(" ", "_")) for n, t, p in PATHS if p])
-def test_paths(program: type[Both], text: str, paths: list[str]) -> None:
+def test_paths(program: Loader, text: str, paths: list[str]) -> None:
     both = program(DENSE + text)
     both.f(random(2, 3))
     assert both.paths == paths
 
 
-def test_an_instance_shares_and_places_differ(program: type[Both]) -> None:
+def test_an_instance_shares_and_places_differ(program: Loader) -> None:
     both = program(
         DENSE
         + dedent("""
@@ -165,7 +199,7 @@ def test_an_instance_shares_and_places_differ(program: type[Both]) -> None:
     assert np.allclose(got, outer_first, atol=1e-5) or np.allclose(got, inner_first, atol=1e-5)
 
 
-def test_initial_values(program: type[Both]) -> None:
+def test_initial_values(program: Loader) -> None:
     both = program("""
     from init import kaiming, xavier, zeros
     let base = 3.
@@ -197,7 +231,7 @@ def test_initial_values(program: type[Both]) -> None:
     assert abs(both["n.u"]).max() < bound and abs(both["n.u"].std() - bound / np.sqrt(3)) < 0.005
 
 
-def test_default_initial_values(program: type[Both]) -> None:
+def test_default_initial_values(program: Loader) -> None:
     both = program("""
     let wide = 100
     op net(x) = sum({w: [2, wide -> 40]} * x) + sum({b: [3000]}) + sum({v: [2, wide -> 40]})
@@ -213,7 +247,7 @@ def test_default_initial_values(program: type[Both]) -> None:
     assert not np.array_equal(w, both["n.v"])
 
 
-def test_parameters_have_no_batch_axes_unless_written(program: type[Both]) -> None:
+def test_parameters_have_no_batch_axes_unless_written(program: Loader) -> None:
     both = program("""
     routine f(x: f32[n | 3]): return {w: [... -> 2]} * x + {b} + {c: [2]}
     routine g(x: f32[4 | 2]): return x + {positions: [4 | 2]}
@@ -226,7 +260,7 @@ def test_parameters_have_no_batch_axes_unless_written(program: type[Both]) -> No
     agree(both.g(y), y + both["g.positions"])
 
 
-def test_members_are_expressions(program: type[Both]) -> None:
+def test_members_are_expressions(program: Loader) -> None:
     both = program(
         DENSE
         + dedent("""
@@ -250,7 +284,7 @@ def test_members_are_expressions(program: type[Both]) -> None:
     agree(both.tied(x), x @ w)
 
 
-def test_params_in_path_order_with_numbers_as_numbers(program: type[Both]) -> None:
+def test_params_in_path_order_with_numbers_as_numbers(program: Loader) -> None:
     both = program("""
     op net(x):
         var h = x
@@ -277,7 +311,7 @@ def test_params_in_path_order_with_numbers_as_numbers(program: type[Both]) -> No
     ]
 
 
-def test_one_routine_fixes_sizes_for_all(program: type[Both]) -> None:
+def test_one_routine_fixes_sizes_for_all(program: Loader) -> None:
     both = program("""
     op dense(x) = {w} * x + {b = 0.}
     let d = dense
@@ -292,7 +326,7 @@ def test_one_routine_fixes_sizes_for_all(program: type[Both]) -> None:
     agree(both.long(x), x @ w.T)
 
 
-def test_a_parameter_set_before_its_shape_is_known(program: type[Both]) -> None:
+def test_a_parameter_set_before_its_shape_is_known(program: Loader) -> None:
     both = program("""
     op dense(x) = {w} * x
     let d = dense

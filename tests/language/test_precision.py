@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.language.programs import BACKENDS, Both, agree, errors, random
+from tests.language.programs import BACKENDS, Loader, agree, errors, random
 
 ONLY_REFERENCE = ("reference",)
 """Floats of 16 and 8 bits do not run on the CPU yet."""
@@ -92,7 +92,7 @@ DTYPES = {
         ("f64", "f64", "arange[3] + x", "f64"),
     ],
 )
-def test_results(program: type[Both], a: str, b: str, expression: str, want: str) -> None:
+def test_results(program: Loader, a: str, b: str, expression: str, want: str) -> None:
     backends = ONLY_REFERENCE if "f16" in (a, b) else BACKENDS
     text = f"routine f(x: {a}[3], y: {b}[3]):\n    let r = {expression}\n    return batched(r, r)"
     both = program(text, backends=backends)
@@ -100,7 +100,7 @@ def test_results(program: type[Both], a: str, b: str, expression: str, want: str
     assert result.dtype == DTYPES[want]
 
 
-def test_values_of_conversions_and_ints(program: type[Both]) -> None:
+def test_values_of_conversions_and_ints(program: Loader) -> None:
     both = program("""
     routine truncates(x: f32[4]): return i32(x)
     routine widens(x: u8[3]): return sum(x), mean(x), sum(i32(x) *. x)
@@ -124,7 +124,7 @@ def test_values_of_conversions_and_ints(program: type[Both]) -> None:
     agree(both.accuracy(np.eye(3, dtype="f4"), np.array([0, 1, 1], "i4")), 2 / 3)
 
 
-def test_leaves_take_precision_from_their_uses(program: type[Both]) -> None:
+def test_leaves_take_precision_from_their_uses(program: Loader) -> None:
     both = program("""
     op net(x) = {w: [3 -> 2]} * x + {b: [2] = 0.}
     let n = net
@@ -148,7 +148,7 @@ def test_leaves_take_precision_from_their_uses(program: type[Both]) -> None:
     assert both.state_of(np.ones(3)).dtype == np.float64
 
 
-def test_results_are_converted_by_their_type_only_when_written(program: type[Both]) -> None:
+def test_results_are_converted_by_their_type_only_when_written(program: Loader) -> None:
     both = program("""
     routine f(x: f64[3]) -> f32[3]: return f32(x)
     routine g(x: f32[3]) -> f64[3]: return f64(x)
@@ -161,7 +161,7 @@ def test_results_are_converted_by_their_type_only_when_written(program: type[Bot
     assert both.bits(np.ones(2, "f4")).dtype == np.uint8
 
 
-def test_small_floats_store_small_and_compute_in_f32(program: type[Both]) -> None:
+def test_small_floats_store_small_and_compute_in_f32(program: Loader) -> None:
     import ml_dtypes
 
     both = program(
@@ -199,7 +199,7 @@ def test_losses_are_written(text: str, code: str, tmp_path: Path) -> None:
     assert code in [c for c, _ in errors(text, tmp_path)]
 
 
-def test_a_written_type_does_not_change_what_has_a_name_already(program: type[Both]) -> None:
+def test_a_written_type_does_not_change_what_has_a_name_already(program: Loader) -> None:
     both = program("""
     op wide(x: f64[3]) = x + 1
     routine f(x: f32[3]):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.language.programs import Both, agree, random
+from tests.language.programs import Loader, agree, random
 
 
-def test_draws_have_their_distributions(program: type[Both]) -> None:
+def test_draws_have_their_distributions(program: Loader) -> None:
     both = program("""
     routine f() -> (f32[100, 100], f32[100, 100], f32[100, 100], f32[100, 100]):
         return uniform(), normal(), bernoulli(0.3), uniform(-2., 4.)
@@ -20,7 +20,7 @@ def test_draws_have_their_distributions(program: type[Both]) -> None:
     assert abs(np.corrcoef(u[:-1].ravel(), u[1:].ravel())[0, 1]) < 0.03
 
 
-def test_seed_place_and_call_count(program: type[Both]) -> None:
+def test_seed_place_and_call_count(program: Loader) -> None:
     text = """
     op noise(x) = x + uniform()
     routine f(x: f32[5]): return noise(x), noise(x)
@@ -41,7 +41,7 @@ def test_seed_place_and_call_count(program: type[Both]) -> None:
     assert not np.array_equal(p, q)
 
 
-def test_counters(program: type[Both]) -> None:
+def test_counters(program: Loader) -> None:
     both = program("""
     routine f(c: i32) -> f32[4]: return uniform(counter = c)
     routine fixed() -> f32[4]: return normal(counter = 3)
@@ -57,7 +57,7 @@ def test_counters(program: type[Both]) -> None:
     assert not np.array_equal(both.stated(), both.stated())
 
 
-def test_a_draw_is_one_value_and_its_shape_is_inferred(program: type[Both]) -> None:
+def test_a_draw_is_one_value_and_its_shape_is_inferred(program: Loader) -> None:
     both = program("""
     routine f(x: f32[n | 3]):
         let u = uniform()
@@ -75,7 +75,7 @@ def test_a_draw_is_one_value_and_its_shape_is_inferred(program: type[Both]) -> N
     assert len(np.unique(both.loop(np.zeros(2, "f4")))) == 6, "turns of a loop are places"
 
 
-def test_dropout(program: type[Both]) -> None:
+def test_dropout(program: Loader) -> None:
     both = program("""
     from nn import dropout
     routine train[training = true](x: f32[n | 100]):
@@ -95,7 +95,7 @@ def test_dropout(program: type[Both]) -> None:
     assert not np.array_equal(both.train(x)[0], y)
 
 
-def test_initial_values_depend_on_path_and_seed(program: type[Both]) -> None:
+def test_initial_values_depend_on_path_and_seed(program: Loader) -> None:
     text = """
     op dense(x) = {w: [3 -> 3]} * x
     let a, b = dense, dense

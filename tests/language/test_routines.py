@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.language.programs import Both, agree, errors, random
+from tests.language.programs import Loader, agree, errors, random
 
 X = random(2, 3)
 
 
-def test_sizes_are_fixed_by_calls(program: type[Both]) -> None:
+def test_sizes_are_fixed_by_calls(program: Loader) -> None:
     both = program("""
     routine f(x: f32[n | m], y: f32[m], k: f32[n]): return x *. y + sum(k) / (n * m)
     routine rows(x: f32[..b.. | ..o..]): return x / (b * o)
@@ -30,7 +30,7 @@ def test_sizes_are_fixed_by_calls(program: type[Both]) -> None:
     agree(both.empty(np.zeros((0, 3), "f4")), (0, np.zeros((0, 3)), [0, 0, 0]))
 
 
-def test_config_and_training(program: type[Both]) -> None:
+def test_config_and_training(program: Loader) -> None:
     both = program("""
     let scale = 3.
     op mode(x) = if training then 2 * x else x
@@ -42,7 +42,7 @@ def test_config_and_training(program: type[Both]) -> None:
     agree((both.f(x), both.train(x), both.apply(x)), (6 * x, 2 * x, x))
 
 
-def test_index_and_scalar_inputs(program: type[Both]) -> None:
+def test_index_and_scalar_inputs(program: Loader) -> None:
     both = program("""
     routine f(x: f32[n | 3], i: index[n], k: f32, c: i32): return x[i] * k + i * c
     routine g(i: index[4]): return one_hot[4](i), i + 1
@@ -56,7 +56,7 @@ def test_index_and_scalar_inputs(program: type[Both]) -> None:
         both.f(x, 4, 0.5, 3)
 
 
-def test_data(program: type[Both], tmp_path: Path) -> None:
+def test_data(program: Loader, tmp_path: Path) -> None:
     images, labels = random(5, 4, 3), np.arange(20, dtype="i4").reshape(5, 4)
     np.save(tmp_path / "images.npy", images)
     np.save(tmp_path / "labels.npy", labels)
@@ -71,7 +71,7 @@ def test_data(program: type[Both], tmp_path: Path) -> None:
     agree(both.all(), (images.sum((0, 1)), labels.sum()))
 
 
-def test_arguments_of_ops(program: type[Both]) -> None:
+def test_arguments_of_ops(program: Loader) -> None:
     both = program("""
     op add(x, y = none, times: float = 2.): return if y is none then x else x + times * y
     op affine(x: [..b.. | d], w: [d -> e], b: [e] = none) -> [..b.. | e]:
@@ -109,7 +109,7 @@ def test_arguments_of_ops(program: type[Both]) -> None:
     agree(both.g(x), np.maximum(4 * (x + 1), 0))
 
 
-def test_recursion_with_a_static_end(program: type[Both]) -> None:
+def test_recursion_with_a_static_end(program: Loader) -> None:
     both = program("""
     op power[n: int](x):
         if n == 0: return 1.
@@ -125,7 +125,7 @@ def test_recursion_with_a_static_end(program: type[Both]) -> None:
     assert len(both.paths) == 4
 
 
-def test_results(program: type[Both]) -> None:
+def test_results(program: Loader) -> None:
     both = program("""
     routine none_at_all(x: f32[3]):
         state s: f32[3]
@@ -147,7 +147,7 @@ def test_results(program: type[Both]) -> None:
     agree(both.dead(x), x)
 
 
-def test_values_of_the_module_are_shared(program: type[Both]) -> None:
+def test_values_of_the_module_are_shared(program: Loader) -> None:
     both = program("""
     op dense[out: int](x) = {w: [... -> out]} * x
     let net = dense[2]
@@ -166,7 +166,7 @@ def test_values_of_the_module_are_shared(program: type[Both]) -> None:
     agree(both.f(X), 6 * X @ (w - X.sum(0)).T)
 
 
-def test_symbolic_sizes(program: type[Both]) -> None:
+def test_symbolic_sizes(program: Loader) -> None:
     both = program("""
     op scores(q: [..s.. | d], k: [..t.. | d]):
         return q +*{..s.. | d; ..t.. | d => ..s.. | ..t..} k / sqrt(d)
@@ -198,7 +198,7 @@ def test_symbolic_sizes(program: type[Both]) -> None:
     agree(both.ratio(random(4, 3)), random(4, 3) * 4 / 3 + 3 - 16)
 
 
-def test_shapes_of_arguments_are_static(program: type[Both]) -> None:
+def test_shapes_of_arguments_are_static(program: Loader) -> None:
     both = program("""
     op doubles_matrices(x): return if len(x.shape) == 2 then 2 * x else x
     op counted(x) = x * len(x) + x.shape[1]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.language.programs import Both, agree, random
+from tests.language.programs import Loader, agree, random
 
 
-def test_states_keep_their_values(program: type[Both]) -> None:
+def test_states_keep_their_values(program: Loader) -> None:
     both = program("""
     routine count() -> f32:
         state n: f32
@@ -34,7 +34,7 @@ def test_states_keep_their_values(program: type[Both]) -> None:
     assert both.count() == 11
 
 
-def test_states_belong_to_the_instance(program: type[Both]) -> None:
+def test_states_belong_to_the_instance(program: Loader) -> None:
     both = program("""
     op total(x):
         state sum_so_far: [3]
@@ -55,7 +55,7 @@ def test_states_belong_to_the_instance(program: type[Both]) -> None:
     assert both.paths == ["t.sum_so_far", "others.total.sum_so_far", "others.total_1.sum_so_far"]
 
 
-def test_states_of_cds_belong_to_place_and_tensors(program: type[Both]) -> None:
+def test_states_of_cds_belong_to_place_and_tensors(program: Loader) -> None:
     both = program("""
     cd momentum(p, g):
         state m: [...]
@@ -80,7 +80,7 @@ def test_states_of_cds_belong_to_place_and_tensors(program: type[Both]) -> None:
     agree(both.nested(x), (-2.5 * x, -5 * x))
 
 
-def test_running_statistics(program: type[Both]) -> None:
+def test_running_statistics(program: Loader) -> None:
     both = program("""
     op norm[momentum: float = 0.1](x):
         row b, d
@@ -101,7 +101,7 @@ def test_running_statistics(program: type[Both]) -> None:
     agree(both.apply(x), x - 0.09 * x.mean(0) - 0.1 * x[:2].mean(0))
 
 
-def test_states_are_part_of_checkpoints(program: type[Both], tmp_path: Path) -> None:
+def test_states_are_part_of_checkpoints(program: Loader, tmp_path: Path) -> None:
     text = """
     op net(x):
         state n: f32
@@ -126,7 +126,7 @@ def test_states_are_part_of_checkpoints(program: type[Both], tmp_path: Path) -> 
     assert calls == 3
 
 
-def test_a_state_has_no_gradient(program: type[Both]) -> None:
+def test_a_state_has_no_gradient(program: Loader) -> None:
     both = program("""
     routine f(x: f64[3]):
         state s: f64[3] = 2.
