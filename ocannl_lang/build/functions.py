@@ -13,6 +13,7 @@ from ocannl_lang.build.expressions import as_host, as_tensor, evaluate, is_tenso
 from ocannl_lang.build.instances import draw_place
 from ocannl_lang.build.notation import static_size
 from ocannl_lang.build.operators import lifted, static_term
+from ocannl_lang.build.ranks import row_dims
 from ocannl_lang.build.reduce import EINSUM_OPERATORS, REDUCERS, reduce_all, reduce_notation, reduce_slots
 from ocannl_lang.build.values import POISON, Builtin, CellRef, DimRef, Poison, RowRef, Static, Symbolic
 from ocannl_lang.graph import ir
@@ -233,8 +234,6 @@ def _one_hot(ctx: Ctx, function: Builtin, ids: Value, span: Span) -> Value:
     label = ir.Label("class", dim)
     result = SlotShape(operand.batch, SlotRow((), rows["output"], (label,)), operand.input)
     spread = reduce_slots(build, "add", "mul", [ids], [operand], result, origin, [span], span)
-    if ids.precision is not None:
-        spread.precision = ids.precision
     return tensors.map_values(build, "eq", [spread, positions], origin)
 
 
@@ -361,7 +360,7 @@ def _tensor_length(ctx: Ctx, given: Given, span: Span) -> Static:
 
     value = as_tensor(ctx, given.value, given.span)
     for kind in ("batch", "output", "input"):
-        dims = ctx.build.solver.row_dims(value.shape.row(kind))
+        dims = row_dims(ctx.build, value, kind)
         if dims is None:
             raise fail("E0702", "how many axes this has is not known here yet", span)
         if dims:

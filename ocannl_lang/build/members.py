@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ocannl_lang.build.context import Ctx, fail
 from ocannl_lang.build.expressions import as_tensor, resolved
+from ocannl_lang.build.ranks import row_dims
 from ocannl_lang.build.values import (
     POISON,
     CellRef,
@@ -105,12 +106,24 @@ def _tensor_member(ctx: Ctx, base: Static, name: str, expr: ast.Attr) -> Static:
                 from ocannl_lang.host.printing import precision_name
 
                 return precision_name(base.data.dtype)
-            return as_tensor(ctx, base, expr.span).precision or "f32"
+            return _precision(ctx, as_tensor(ctx, base, expr.span))
         case _:
             raise fail(
                 "E0204", f"a tensor has no `{name}`", expr.name.span,
                 "a tensor has `grad`, `path`, `shape`, `precision`",
             )  # fmt: skip
+
+
+def _precision(ctx: Ctx, value: Value) -> str:
+    """The precision as declared, or as it follows from what the tensor is computed from."""
+    if value.precision is not None:
+        return value.precision
+    from ocannl_lang.diagnostics.model import Collector
+    from ocannl_lang.graph.ir import Graph
+    from ocannl_lang.graph.precision import infer_precisions
+
+    graph = Graph("", list(ctx.build.graph.inputs), [value], {}, False, None)
+    return infer_precisions(graph, Collector()).get(value, "f32")
 
 
 def _shape(ctx: Ctx, base: Static, expr: ast.Attr) -> Static:
@@ -119,7 +132,7 @@ def _shape(ctx: Ctx, base: Static, expr: ast.Attr) -> Static:
     value = as_tensor(ctx, base, expr.span)
     sizes: list[Static] = []
     for kind in ROW_KINDS:
-        dims = ctx.build.solver.row_dims(value.shape.row(kind))
+        dims = row_dims(ctx.build, value, kind)
         if dims is None:
             raise fail("E0702", "how many axes this has is not known here yet", expr.span)
         sizes.extend(resolved(ctx, Symbolic(d, True)) for d in dims)

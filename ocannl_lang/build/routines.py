@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ocannl_lang.build import tensors
 from ocannl_lang.build.calls import config_scope, converted, introduce_result_names, run_op_body
 from ocannl_lang.build.context import (
+    DEPTH_LIMIT,
     Binding,
     Build,
     BuildAbandoned,
@@ -275,7 +276,8 @@ def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool
     slots = op.slots or tuple(_free_slot(s, frame_of_module) for s in definition.slots)
     whole = OpRef(definition, op.module, tuple((p.name.name, config[p.name.name]) for p in definition.config if p.name.name in config), slots)
     target = instance or Instance(whole, None, op.name, op.name)
-    frame = Frame("op", op.module, target)
+    # with an unknown config no recursion ends, and how deep it goes proves nothing
+    frame = Frame("op", op.module, target, depth=DEPTH_LIMIT - 24 if stand_ins else 0)
     for s, given in zip(definition.slots, slots):
         frame.slots[s.name] = given
     ctx = Ctx(build, frame)

@@ -8,6 +8,7 @@ from ocannl_lang.build.context import Ctx, fail
 from ocannl_lang.build.expressions import as_tensor
 from ocannl_lang.build.notation import is_position, static_size
 from ocannl_lang.build.operators import lifted
+from ocannl_lang.build.ranks import row_dims
 from ocannl_lang.build.reduce import reduce_slots
 from ocannl_lang.build.values import Static, Symbolic
 from ocannl_lang.graph import ir
@@ -79,16 +80,15 @@ def slice_tensor(ctx: Ctx, base: Static, low: Static, high: Static, span: Span) 
 
 
 def _first_row(ctx: Ctx, tensor: Value) -> First:
-    solver = ctx.build.solver
-    if solver.row_rank(tensor.shape.batch) != 0:
+    if row_dims(ctx.build, tensor, "batch") != ():
         return "batch"
-    if solver.row_rank(tensor.shape.output) != 0:
+    if row_dims(ctx.build, tensor, "output") != ():
         return "output"
     return "input"
 
 
 def _first_size(ctx: Ctx, tensor: Value, kind: First, span: Span) -> Dim:
-    dims = ctx.build.solver.row_dims(tensor.shape.row(kind))
+    dims = row_dims(ctx.build, tensor, kind)
     if not dims:
         raise fail("E0702", "an index from the end needs a size that is known here", span)
     return dims[0]

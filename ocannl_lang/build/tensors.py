@@ -36,6 +36,8 @@ NOT_DIFFERENTIABLE = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "sign", "floor", "ceil", "round", "floordiv", "stop_gradient"}
 )
 """Pointwise functions that no gradient flows through."""
+VALUE_COST = 10
+"""How many steps of a build's budget a new tensor counts."""
 INTEGERS = frozenset({"i64", "i32", "u32", "u16", "u8", "u32x4"})
 
 
@@ -43,6 +45,7 @@ def new_value(
     build: Build, op: Operation, shape: Shape, origin: Origin, *, precision: str | None = None, scalar: bool = False,
     name: str = "", differentiable: bool = False,
 ) -> Value:  # fmt: skip
+    build.steps += VALUE_COST
     value = Value(op, shape, precision, scalar, name, origin, differentiable)
     build.graph.values.append(value)
     return value

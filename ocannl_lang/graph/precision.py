@@ -19,7 +19,9 @@ from ocannl_lang.graph.ir import (
     Array,
     Assigned,
     Cell,
+    Axis,
     CellValue,
+    ConcatAxis,
     Custom,
     Data,
     Draw,
@@ -27,6 +29,7 @@ from ocannl_lang.graph.ir import (
     GradOf,
     Graph,
     Input,
+    Label,
     Map,
     Number,
     Product,
@@ -34,11 +37,14 @@ from ocannl_lang.graph.ir import (
     Seed,
     SlotApply,
     SlotLeaf,
+    SlotRow,
     SlotShape,
     SlotTree,
     Stack,
+    StridedAxis,
     Transpose,
     Value,
+    WindowAxis,
     operands,
 )
 from ocannl_lang.graph.order import topological
@@ -154,6 +160,8 @@ def operation_kind(value: Value, kind_of: Callable[[Value], Kind]) -> Kind:
             product = _sum_kind(meet(kind_of(left), kind_of(right)))
             return product if addend is None else meet(product, kind_of(addend))
         case Reduce(accum=accum, args=args):
+            if moves_only(value.op):
+                return fold([kind_of(a) for a in args])
             return _reduce_kind(accum, [kind_of(a) for a in args])
         case Stack(args=args):
             return fold([kind_of(a) for a in args])
@@ -229,6 +237,50 @@ def _sum_kind(kind: Kind) -> Kind:
     if kind.startswith("?") or is_float(kind):
         return kind
     return "i64" if kind in ("i64", "u32") else "i32"
+
+
+def moves_only(op: Reduce) -> bool:
+    """Whether nothing is summed: a slice, a permutation, a repetition or a concatenation keeps the precision of its operand."""
+    if op.accum != "add":
+        return False
+    if op.combine == "concat":
+        return True
+    if len(op.args) != 1:
+        return False
+    kept = {key for row in _rows(op.result) for key in _row_keys(row)}
+    for row in _rows(op.slots[0]):
+        if row.var is not None and row.var.id not in kept:
+            return False
+        for axis in (*row.lead, *row.trail):
+            keys = _axis_keys(axis)
+            missing = [k for k in keys if k not in kept]
+            if missing and not (isinstance(axis, ConcatAxis) and len(missing) < len(keys)):
+                return False
+    return True
+
+
+def _rows(slot: SlotShape) -> tuple[SlotRow, ...]:
+    return (slot.batch, slot.output, slot.input)
+
+
+def _row_keys(row: SlotRow) -> set[object]:
+    keys: set[object] = {k for axis in (*row.lead, *row.trail) for k in _axis_keys(axis)}
+    return keys if row.var is None else {*keys, row.var.id}
+
+
+def _axis_keys(axis: Axis) -> list[object]:
+    """The labels of an axis; an anonymous part of a concatenation counts as one that is nowhere else."""
+    match axis:
+        case Label(key=key):
+            return [key]
+        case WindowAxis(out=out, kernel=kernel):
+            return [out.key, kernel.key]
+        case StridedAxis(label=label):
+            return [label.key]
+        case ConcatAxis(parts=parts):
+            return [p.key or object() for p in parts]
+        case _:
+            return []
 
 
 def _is_comparison(value: Value) -> bool:

@@ -9,8 +9,8 @@ from ocannl_lang.diagnostics.model import Collector
 from ocannl_lang.graph import ir
 from ocannl_lang.graph.dtypes import INTS, PRECISIONS, is_float, join
 from ocannl_lang.graph.precision import Key, infer_precisions
-from ocannl_lang.shapes.terms import Shape
-from tests.graph.make import apply, cell, cell_value, graph, number, shape, tensor, value
+from ocannl_lang.shapes.terms import DimVar, RowVar, Shape
+from tests.graph.make import ORIGIN, apply, cell, cell_value, graph, number, shape, tensor, value
 
 S = shape((3,))
 
@@ -120,7 +120,8 @@ def test_comparisons_and_quotients_and_sums() -> None:
     root = apply("sqrt", i, to=S)
 
     def total(accum: str, x: ir.Value) -> ir.Value:
-        return value(ir.Reduce(accum, "mul", (x,), (ir.SlotShape(),), ir.SlotShape()), Shape())  # type: ignore[arg-type]
+        every = ir.SlotShape(output=ir.SlotRow((), RowVar("all axes", ORIGIN), ()))
+        return value(ir.Reduce(accum, "mul", (x,), (every,), ir.SlotShape()), Shape())  # type: ignore[arg-type]
 
     sums = [total("add", compared), total("add", i64), total("add", f), total("mean", i), total("max", compared)]
     positions = [total("argmax", f), total("or", f)]
@@ -177,3 +178,15 @@ def test_deep_graphs_do_not_recurse() -> None:
     for _ in range(3000):
         r = apply("relu", r, to=S)
     assert infer(r)[r] == "f32"
+
+
+def test_what_only_moves_elements_keeps_their_precision() -> None:
+    bytes_ = given("u8")
+    i = ir.Label("i", DimVar("i", ORIGIN))
+    part = ir.ConcatAxis((ir.Label("", DimVar("first", ORIGIN)), i))
+    slot = ir.SlotShape(output=ir.SlotRow((), None, (part,)))
+    result = ir.SlotShape(output=ir.SlotRow((), None, (i,)))
+    slice_ = value(ir.Reduce("add", "mul", (bytes_,), (slot,), result), Shape())
+    total = value(ir.Reduce("add", "mul", (bytes_,), (result,), ir.SlotShape()), Shape())
+    found = infer(slice_, total)
+    assert (found[slice_], found[total]) == ("u8", "i32")
