@@ -26,6 +26,7 @@ from ocannl_lang.resources import cache_dir
 from ocannl_lang.schedule.groups import schedule
 from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
+from ocannl_lang.schedule.text import dump
 from ocn_runtime.cpu import Executor, Routine, Step
 
 Array = NDArray[Any]
@@ -91,14 +92,37 @@ def compile_program(program: Program, *, threads: int = 1, target: Target | None
 
     `target`: what to compile for, if not for all that this machine can do; it must be able to run here.
     """
+    target = target or host_target()
+    return _assemble(program, plan_program(program, target), target, threads)
+
+
+def plan_program(program: Program, target: Target) -> Plan:
+    """The kernels of a program and their memory."""
     for b in program.buffers():
         scalar_type(b.prec)
-    target = target or host_target()
     prepared = optimise(prepare(program))
     kernels = schedule(prepared, target)
     copies = [(p, b, group_kernels([copy(p, b)], [p], target)) for p, b in prepared.stores]
-    planned = plan(prepared, kernels, copies)
-    return _assemble(program, planned, target, threads)
+    return plan(prepared, kernels, copies)
+
+
+def schedule_text(program: Program) -> str:
+    """The kernels in the order in which they run, and where their buffers lie."""
+    found = plan_program(program, host_target())
+    lines = [dump(found.kernels), "", f"arena: {found.arena} bytes"]
+    for buffer, home in found.homes.items():
+        lines.append(f"  {buffer.name} {buffer.prec}{list(buffer.shape)}: {home_text(home)}")
+    return "\n".join(lines)
+
+
+def home_text(home: Outside | Arena) -> str:
+    return f"arena at {home.offset}" if isinstance(home, Arena) else home.kind
+
+
+def llvm_text(program: Program) -> str:
+    """The LLVM IR of each kernel."""
+    target = host_target()
+    return "\n\n".join(function_of(k, target).text for k in plan_program(program, target).kernels)
 
 
 def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> CompiledProgram:

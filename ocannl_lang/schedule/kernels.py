@@ -136,7 +136,11 @@ def _plan_innermost(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: 
     plan.cycles += turns * -(-size // lanes) * vector / 2
     name = s.var.name
     sums = [c for c in body if c.accum != "set" and spaces.get(c.target.buffer) == "register"]
-    width = lanes * (4 if sums and size >= 8 * lanes else 2 if sums and size >= 4 * lanes else 1)
+    beside = 1
+    if sums and sum(cost(c.value) for c in body) <= 8:
+        # Sums side by side hide the latency of an addition.
+        beside = 4 if size >= 8 * lanes else 2 if size >= 4 * lanes else 1
+    width = lanes * beside
     steps: list[Transform] = []
     if size > width:
         steps.append(Split(name, width))

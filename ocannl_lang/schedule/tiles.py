@@ -24,6 +24,7 @@ _ROW_FACTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 _CHUNKS = (1, 2, 3, 4, 6, 8)
 # Packing pays where each element is read at least so often.
 _LEAST_REUSE = 8
+_POINTWISE_WORK = 24
 # What of a packed operand is used again and again within a tile's sums.
 _PANEL_BYTES = 20 * 1024
 
@@ -122,6 +123,9 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
     v = model.vector
     assert v is not None
     most = -(-v.size // model.lanes)
+    if not model.r.sums:
+        # Side by side only what is short: long expressions fill the machine alone.
+        most = min(most, max(1, _POINTWISE_WORK // max(1, sum(cost(c.value) for c in model.r.outer))))
     for rows in _rows(model):
         for chunks in _CHUNKS:
             if chunks > most and chunks > 1:

@@ -79,7 +79,7 @@ _ERF = {
         0.11283791670954879, -0.3761263890318375, 0.1283791670955126,
     ),
 }  # fmt: skip
-# -log(erfc t) / t - 1 on 0.9 … 4, and on 0.9 … 10.2
+# -log(erfc t) / t - 1 on 0.9 … 4
 _ERFC_F32 = (
     -1.01184519e-06,
     3.37652255e-05,
@@ -90,17 +90,20 @@ _ERFC_F32 = (
     0.634194742,
     0.128888767,
 )
-_ERFC_F32_WIDE = (
-    7.1581469e-12, -3.29505513e-10, 3.57559507e-09, 9.54552143e-08, -3.81066391e-06, 6.3717422e-05, -0.000667158635,
-    0.00487947102, -0.0263374091, 0.109330178, 0.633170501, 0.129169386,
-)  # fmt: skip
-# e^(t²) · erfc t · (1 + 2t), in (t - 3) / (t + 3), on 1 … 28
-_ERFC_F64 = (
-    7.23836264088232e-08, -3.488717438931172e-08, -6.365990664505642e-07, 2.730832878062673e-07, 3.511140012093374e-06,
-    -7.011353093802864e-07, -2.0120630971894566e-05, 4.943777043005545e-06, 0.00012510457495314677, -0.0001051592646522116,
-    -0.0007798330417962237, 0.0018886903422674797, 0.0025293918810437186, -0.023770514919374913, 0.06830802734101987,
-    -0.11927366341525403, 0.1296451587028223, -0.047562294353451516, -0.13562110612458156, 1.2530080582697296,
-)  # fmt: skip
+# e^(t²) · erfc t · (t + k), in (t - k) / (t + k), on 0 … 10.5 (f32, k = 3), 0 … 28 (f64, k = 4)
+_ERFC_WHOLE = {
+    "f32": (
+        -0.000333150355, -0.000497142238, 0.00307963215, -0.00121720932, -0.0268374257, 0.119527078, -0.310466518,
+        0.590228447, -0.883394464, 1.07400691,
+    ),
+    "f64": (
+        -3.227131784144005e-09, -1.490396715699329e-08, 1.0296397494415425e-08, 1.2738540695049036e-07,
+        -8.667466799943592e-08, -8.522279909356253e-07, 1.4314173217233973e-06, 4.699262077965546e-06,
+        -1.88636825726794e-05, -3.637368094617784e-06, 0.00017681347792436317, -0.0004550520850287462,
+        -0.0002809589581115879, 0.006112055557500744, -0.026370053333114825, 0.07638151491851647, -0.17401093724020053,
+        0.3308515878775732, -0.540853831313232, 0.7732087022652453, -0.976548729080882, 1.095995661000491,
+    ),
+}  # fmt: skip
 
 
 def polynomial(o: Ops, x: Value, coefficients: Sequence[float]) -> Value:
@@ -331,38 +334,43 @@ def _erf_small(o: Ops, x: Value) -> Value:
     return o.fma(polynomial(o, z, _ERF[x.prec]), x, x)
 
 
-def _erfc_large(o: Ops, t: Value, wide: bool) -> Value:
-    """erfc t for t ≥ 0.9 (f32), ≥ 1 (f64); in f32 without `wide` to the accuracy of 1 - erfc."""
+def _erfc_large(o: Ops, t: Value) -> Value:
+    """erfc t for t ≥ 0.9 (f32), ≥ 1 (f64), to the accuracy of 1 - erfc."""
     if t.prec == "f32":
-        bounded = _clamped(o, t, 0.0, 10.5 if wide else 4.0)
-        return exp(o, o.neg(o.fma(polynomial(o, bounded, _ERFC_F32_WIDE if wide else _ERFC_F32), bounded, t)))
-    bounded = _clamped(o, t, 0.0, 28.0)
-    u = o.fdiv(o.sub(bounded, const(3.0, "f64")), o.add(bounded, const(3.0, "f64")))
-    g = o.fdiv(polynomial(o, u, _ERFC_F64), o.fma(bounded, const(2.0, "f64"), const(1.0, "f64")))
-    # e^(-t²) with t² in two parts: `high` has few bits, so that its square is exact.
-    high = o.bits(o.band(o.bits(bounded, "i64"), const(0xFFFFFFFFF8000000, "i64")), "f64")
-    low = o.mul(o.sub(bounded, high), o.add(bounded, high))
-    return o.mul(o.mul(exp(o, o.neg(o.mul(high, high))), exp(o, o.neg(low))), g)
+        bounded = _clamped(o, t, 0.0, 4.0)
+        return exp(o, o.neg(o.fma(polynomial(o, bounded, _ERFC_F32), bounded, t)))
+    return _erfc(o, t)
+
+
+def _erfc(o: Ops, t: Value) -> Value:
+    """erfc t for t ≥ 0, all digits of it also where it is small."""
+    one = const(1.0, t.prec)
+    k = const(3.0 if t.prec == "f32" else 4.0, t.prec)
+    bounded = _clamped(o, t, 0.0, 10.5 if t.prec == "f32" else 28.0)
+    r = o.fdiv(one, o.add(bounded, k))
+    g = polynomial(o, o.mul(o.sub(bounded, k), r), _ERFC_WHOLE[t.prec])
+    square = o.mul(bounded, bounded)
+    e = exp(o, o.neg(square))
+    if o.target.fma:
+        # What rounding took from the square.
+        e = o.fma(o.neg(e), o.fma(bounded, bounded, o.neg(square)), e)
+    return o.mul(o.mul(e, g), r)
 
 
 def erf(o: Ops, x: Value) -> Value:
     """The error function."""
     size = o.abs(x)
     limit = const(0.9375 if x.prec == "f32" else 1.0, x.prec)
-    large = o.intrinsic("copysign", o.sub(const(1.0, x.prec), _erfc_large(o, size, False)), x)
+    large = o.intrinsic("copysign", o.sub(const(1.0, x.prec), _erfc_large(o, size)), x)
     y = o.select(o.compare("lt", size, limit), _erf_small(o, x), large)
     return o.select(o.compare("uno", x, x), x, y)
 
 
 def gelu(o: Ops, x: Value) -> Value:
     """x · Φ(x), exact: x/2 · erfc(-x/√2), which keeps the digits of the left tail."""
-    t = o.mul(x, const(0.7071067811865476, x.prec))
-    size = o.abs(t)
-    one = const(1.0, x.prec)
-    tail = _erfc_large(o, size, True)
-    far = o.select(o.compare("lt", x, const(0.0, x.prec)), tail, o.sub(const(2.0, x.prec), tail))
-    near = o.compare("lt", size, const(0.9375 if x.prec == "f32" else 1.0, x.prec))
-    y = o.mul(o.mul(x, const(0.5, x.prec)), o.select(near, o.add(_erf_small(o, t), one), far))
+    tail = _erfc(o, o.abs(o.mul(x, const(0.7071067811865476, x.prec))))
+    twice = o.select(o.compare("lt", x, const(0.0, x.prec)), tail, o.sub(const(2.0, x.prec), tail))
+    y = o.mul(o.mul(x, const(0.5, x.prec)), twice)
     y = o.select(o.compare("uno", x, x), x, y)
     return o.select(o.compare("eq", x, const(-_INF, x.prec)), const(0.0, x.prec), y)
 

@@ -144,13 +144,19 @@ together:
   call void @share(ptr %pool, i32 0)
   br label %join
 join:
-  %i = phi i32 [ 0, %together ], [ %next, %pause ]
+  %i = phi i32 [ 0, %together ], [ %next, %pause ], [ %next, %lend ]
   %left = load atomic i32, ptr %pp acquire, align 4
   %all = icmp eq i32 %left, 0
   br i1 %all, label %done, label %pause
 pause:
   PAUSE
   %next = add i32 %i, 1
+  %few = urem i32 %next, SPINS
+  %long = icmp eq i32 %few, 0
+  br i1 %long, label %lend, label %join
+lend:
+  ; Others want the processors: the worker that is waited for may be one of those that have none.
+  call void @lend_time()
   br label %join
 done:
   store atomic i32 0, ptr %bp release, align 4
@@ -259,6 +265,13 @@ _PTHREADS = """
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 
+declare i32 @sched_yield()
+
+define internal void @lend_time() #0 {
+  %r = call i32 @sched_yield()
+  ret void
+}
+
 define internal ptr @main(ptr %worker) #0 {
   call void @work(ptr %worker)
   ret ptr null
@@ -354,6 +367,13 @@ declare void @AcquireSRWLockExclusive(ptr)
 declare void @ReleaseSRWLockExclusive(ptr)
 declare i32 @SleepConditionVariableSRW(ptr, ptr, i32, i32)
 declare void @WakeAllConditionVariable(ptr)
+
+declare i32 @SwitchToThread()
+
+define internal void @lend_time() #0 {
+  %r = call i32 @SwitchToThread()
+  ret void
+}
 
 define internal i32 @main(ptr %worker) #0 {
   call void @work(ptr %worker)
