@@ -443,6 +443,7 @@ def test_slots_as_parameters(case: Case, tmp_path: Path) -> None:
     case.check(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     [
