@@ -52,8 +52,12 @@ def _sources(value: Value, kind: RowKind) -> list[tuple[Value, RowKind]]:
         case ir.Map(args=args):
             return [(a, kind) for a in args]
         case ir.Product(left=left, right=right, addend=None):
-            first: list[tuple[Value, RowKind]] = [(left, kind)] if kind != "input" else []
-            return first + ([(right, kind)] if kind != "output" else [])
+            found: list[tuple[Value, RowKind]] = []
+            if kind != "input":
+                found.append((left, kind))
+            if kind != "output":
+                found.append((right, kind))
+            return found
         case ir.Transpose(operand=operand):
             other: dict[RowKind, RowKind] = {"batch": "batch", "output": "input", "input": "output"}
             return [(operand, other[kind])]

@@ -127,13 +127,13 @@ def _optimised(program: Program, routine: Routine) -> str:
 def _schedule(program: Program, routine: Routine) -> str:
     from ocannl_lang.codegen.cpu import schedule_text
 
-    return schedule_text(loops_of(program, routine), program.threads)
+    return schedule_text(loops_of(program, routine))
 
 
 def _code(program: Program, routine: Routine) -> str:
     from ocannl_lang.codegen.cpu import llvm_text
 
-    return llvm_text(loops_of(program, routine), program.threads)
+    return llvm_text(loops_of(program, routine))
 
 
 STAGES: tuple[Stage, ...] = (
