@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from ocannl_lang.codegen.llvm.target import Target
 from ocannl_lang.codegen.llvm.types import SIZES
+from ocannl_lang.graph.random import words_per_element
 from ocannl_lang.loops.facts import cost, stride
-from ocannl_lang.loops.ir import Access, Affine, Apply, Buffer, Dynamic, Var, accesses
+from ocannl_lang.loops.ir import Access, Affine, Apply, Buffer, Dynamic, Expr, Random, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import independent
 
@@ -125,7 +126,10 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
     most = -(-v.size // model.lanes)
     if not model.r.sums:
         # Side by side only what is short: long expressions fill the machine alone.
-        most = min(most, max(1, _POINTWISE_WORK // max(1, sum(cost(c.value) for c in model.r.outer))))
+        work = sum(cost(c.value) for c in model.r.outer)
+        # Random numbers come in blocks of four words, which neighbouring vectors share.
+        draws = max((_blocks(c.value) for c in model.r.outer), default=1)
+        most = min(most, max(draws, _POINTWISE_WORK // max(1, work)))
     for rows in _rows(model):
         for chunks in _CHUNKS:
             if chunks > most and chunks > 1:
@@ -134,6 +138,17 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
                 more = model.packed_rows(rows)
                 all_packed = (*((a, v) for a in packed), *more)
                 yield Tile(v, chunks, rows, all_packed, model.cycles(chunks, rows, tuple(a for a, _ in more)))
+
+
+def _blocks(expr: Expr) -> int:
+    """How many vectors share a vector of random blocks; 1 without random numbers."""
+    match expr:
+        case Random(dist=dist, prec=prec):
+            return 4 // words_per_element(dist, prec)
+        case Apply(args=args):
+            return max((_blocks(a) for a in args), default=1)
+        case _:
+            return 1
 
 
 def _rows(model: _Model) -> Iterator[tuple[tuple[Var, int], ...]]:

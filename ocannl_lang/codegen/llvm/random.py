@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ocannl_lang.codegen.llvm import math
-from ocannl_lang.codegen.llvm.context import Context, Place
+from ocannl_lang.codegen.llvm.context import Context, Lanes, Place
 from ocannl_lang.codegen.llvm.ops import Ops, const
-from ocannl_lang.codegen.llvm.types import Unsupported, Value
+from ocannl_lang.codegen.llvm.types import Unsupported, Value, llvm_type
 from ocannl_lang.graph.random import words_per_element
 from ocannl_lang.loops.ir import Affine, Random
 
@@ -20,11 +20,18 @@ def draw(ctx: Context, random: Random) -> Value:
     if prec not in ("f32", "f64"):
         raise Unsupported(f"random numbers of precision {prec}")
     width = words_per_element(random.dist, prec)
-    first = _wide_position(ctx, random.position, width)
-    block = o.lshr(first, 2)
-    lane = o.convert(o.band(first, const(3, "i64")), "u32")
-    words = threefry(o, [*_words(o, block), *_words(o, _count(ctx, random))], _key(ctx, random.stream))
-    picked = [_pick(o, words, lane, k, width) for k in range(width)]
+    count = _count(ctx, random)
+    shared = _shared_blocks(ctx, random.position, width) if count.lanes == 1 else None
+    if shared is not None:
+        block, part = shared
+        words = threefry(o, [*_words(o, block), *_words(o, count)], _key(ctx, random.stream))
+        picked = [_spread(ctx, words[k::width], part) for k in range(width)]
+    else:
+        first = _wide_position(ctx, random.position, width)
+        block = o.lshr(first, 2)
+        lane = o.convert(o.band(first, const(3, "i64")), "u32")
+        words = threefry(o, [*_words(o, block), *_words(o, count)], _key(ctx, random.stream))
+        picked = [_pick(o, words, lane, k, width) for k in range(width)]
     if random.dist == "uniform":
         return _unit(o, picked, prec)
     u1 = o.sub(const(1.0, prec), _unit(o, picked[: width // 2], prec))
@@ -64,6 +71,50 @@ def _wide_position(ctx: Context, position: Affine, width: int) -> Value:
     place = ctx.place(position)
     start = o.mul(ctx.number(Place(place.offset, place.base, 0)), const(width, "i64"))
     return start if not place.step else o.add(o.iota(ctx.lanes, "i64", 0, place.step * width), start)
+
+
+def _shared_blocks(ctx: Context, position: Affine, width: int) -> tuple[Value, int] | None:
+    """The blocks of neighbouring elements, one in each lane, and which part of these blocks the chunk is.
+
+    A vector of blocks holds the elements of `4 / width` chunks; what they share is written once. None where the elements of a chunk do
+    not begin with a block or are not neighbours.
+    """
+    each = 4 // width
+    if not ctx.count or ctx.place(position).step != 1:
+        return None
+    outer = [(v, c) for v, c in position.terms if not isinstance(ctx.env[v], Lanes)]
+    if position.offset % each or any(c % each for _, c in outer):
+        return None
+    start = next(b.start for v, _ in position.terms if isinstance(b := ctx.env[v], Lanes))
+    part = start // ctx.lanes % each
+    place = ctx.place(Affine(tuple(outer), position.offset + start - part * ctx.lanes))
+    o = ctx.o
+    first = o.lshr(ctx.number(place), each.bit_length() - 1)
+    return o.add(o.iota(ctx.lanes, "i64"), first), part
+
+
+def _spread(ctx: Context, sources: list[Value], part: int) -> Value:
+    """Elements from the words of their blocks: of as many chunks as there are sources, number `part`."""
+    lanes, each = ctx.lanes, len(sources)
+    if each == 1:
+        return sources[0]
+    t = llvm_type("u32", lanes)
+    while len(sources) > 1:
+        # Lane j of a result comes from lane (part·lanes + j) / each of the source that j mod each names; pairs are joined first.
+        half = len(sources) // 2
+        final = len(sources) == each
+        joined: list[Value] = []
+        for a, b in zip(sources[:half], sources[half:], strict=True):
+            order: list[str] = []
+            for j in range(lanes):
+                lane = (part * lanes + j) // each if final else j
+                order.append(f"i32 {lane + (lanes if j % each % len(sources) >= half else 0)}")
+            text = ctx.w.pure(
+                f"shufflevector {t} {a.text}, {t} {b.text}, <{lanes} x i32> <{', '.join(order)}>", [a.text, b.text]
+            )
+            joined.append(Value(text, "u32", lanes))
+        sources = joined
+    return sources[0]
 
 
 def _words(o: Ops, wide: Value) -> list[Value]:
