@@ -16,6 +16,7 @@ from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, all_graphs
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.execution import Executable, make_executable
+from ocannl_lang.driver.positions import misplaced_positions
 from ocannl_lang.graph import ir
 from ocannl_lang.graph.dtypes import dtype as dtype_of
 from ocannl_lang.graph.ir import Assigned, Cell, Graph, Value
@@ -330,9 +331,9 @@ class Routine:
         program.load_data(graph)
         bindings, extra = bind_sizes(graph.inputs, args)
         solution = program.solve(bindings, extra)
-        mine = [e for e in solution.errors]
-        if mine:
-            raise ProgramErrors([e.diagnostic for e in mine])
+        faults = [e.diagnostic for e in solution.errors] or misplaced_positions(graph, solution)
+        if faults:
+            raise ProgramErrors(faults)
         from ocannl_lang.codegen.llvm.types import Unsupported
 
         try:

@@ -152,6 +152,9 @@ def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) 
         checkpoint = load(path)
     except CheckpointError as error:
         raise problem(str(error)) from error
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror or error}"
+        raise ProgramErrors([Diagnostic("E0801", message, span)]) from error
     tensors = dict(checkpoint.tensors)
     program.materialise()
     wanted = {c.path: c for c in cells}

@@ -168,7 +168,28 @@ class BodyScope:
             return binding.export is None or binding.export.kind in ("let", "import", "intrinsic")
         if binding.kind == "param":
             return not isinstance(self.owner, (ast.OpDef, ast.CdDef, ast.RoutineDef))
+        if binding.kind == "let" and isinstance(binding.node, ast.Let):
+            return self._may_be_size(binding.node.value, 0)
         return binding.kind in _SIZES
+
+    def _may_be_size(self, value: ast.Expr, depth: int) -> bool:
+        """Whether the value of a top-level `let` can be a size: not an instance, a string, a float."""
+        match value:
+            case ast.Paren(inner=inner):
+                return self._may_be_size(inner, depth)
+            case ast.StrLit() | ast.FloatLit() | ast.BoolLit() | ast.NoneLit() | ast.WithSlots() | ast.Pipe():
+                return False
+            case ast.Name(name=name) | ast.Bracket(base=ast.Name(name=name)) | ast.Call(function=ast.Name(name=name)):
+                found = self.names.top.get(name)
+                if found is None:
+                    return True
+                if found.kind == "import":
+                    return found.export is None or found.export.kind not in ("op", "cd", "routine")
+                if found.kind == "let" and isinstance(found.node, ast.Let) and depth < 20:
+                    return self._may_be_size(found.node.value, depth + 1)
+                return found.kind not in ("op", "cd", "routine")
+            case _:
+                return True
 
     @contextmanager
     def block(self) -> Generator[None]:
