@@ -26,7 +26,7 @@ ACCUMULATE = {
 class Target:
     """What an assignment writes: a cell, a gradient, or the `result` of an own derivative."""
 
-    __slots__ = ("kind", "key", "like", "name", "span")
+    __slots__ = ("key", "kind", "like", "name", "span")
 
     def __init__(self, kind: str, key: Any, like: Value | None, name: str, span: Span) -> None:
         self.kind, self.key, self.like, self.name, self.span = kind, key, like, name, span
@@ -82,7 +82,9 @@ def find_target(ctx: Ctx, expr: ast.Expr) -> Target | None:
             return Target("cell", cell, current, current.name, expr.span)
         case ResultRef(key=key):
             return Target("result", key, None, "result", expr.span)
-        case Value() if value in build.cell_of and build.versions.get(build.cell_of[value]) is value and ctx.frame.kind != "op":
+        case Value() if (
+            value in build.cell_of and build.versions.get(build.cell_of[value]) is value and ctx.frame.kind != "op"
+        ):
             cell = build.cell_of[value]
             return Target("cell", cell, value, value.name, expr.span)
         case _:
@@ -281,5 +283,3 @@ def _has_slots(ctx: Ctx, expr: ast.Expr) -> bool:
             return any(_has_slots(ctx, a.value) for a in args)
         case _:
             return False
-
-

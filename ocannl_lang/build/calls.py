@@ -246,7 +246,9 @@ def bind_arguments(
     return bound
 
 
-def config_scope(ctx: Ctx, definition: ast.OpDef | ast.CdDef, config: tuple[tuple[str, Static], ...], into: Ctx) -> None:
+def config_scope(
+    ctx: Ctx, definition: ast.OpDef | ast.CdDef, config: tuple[tuple[str, Static], ...], into: Ctx
+) -> None:
     """Config values of an op or cd in its scope, defaults evaluated where it is defined."""
     del ctx
     given = dict(config)
@@ -306,7 +308,9 @@ def op_argument(ctx: Ctx, p: ast.ParamDecl, given: Given | None, span: Span) -> 
         return check_static(value, p.type, f"`{name}`", at)
     if not is_tensor(value) and isinstance(value, (Instance, OpRef, OpaqueOp, Builtin, FnRef)):
         return value
-    tensor = as_tensor(ctx, value, at, leaf=p.type is None or not (isinstance(p.type, ast.TensorType) and p.type.scalar))
+    tensor = as_tensor(
+        ctx, value, at, leaf=p.type is None or not (isinstance(p.type, ast.TensorType) and p.type.scalar)
+    )
     if isinstance(p.type, ast.TensorType):
         tensor = ask_type(ctx, tensor, p.type, name, "argument")
     return tensor
@@ -409,7 +413,9 @@ def apply_cd(ctx: Ctx, cd: CdRef, args: list[Given], expr: ast.Expr) -> Static:
         raise fail("E0301", f"`{name}` is a cd: it runs inside a routine", expr.span)
     missing = [p.name.name for p in definition.config if p.default is None and p.name.name not in dict(cd.config)]
     if missing:
-        raise fail("E0302", f"`{name}` lacks `{missing[0]}`", expr.span, labels=(Label(definition.name.span, "declared here"),))
+        raise fail(
+            "E0302", f"`{name}` lacks `{missing[0]}`", expr.span, labels=(Label(definition.name.span, "declared here"),)
+        )
     bound = bind_arguments(name, definition.params, args, expr.span, definition.name.span)
     if any(g is not None and isinstance(g.value, Poison) for g in bound.values()):
         return POISON
@@ -468,7 +474,9 @@ def _cd_argument(ctx: Ctx, p: ast.ParamDecl, given: Given | None, span: Span) ->
         cell = _cell(ctx, given.value)
         if cell is not None:
             if isinstance(p.type, ast.TensorType):
-                ask_type(ctx, tensors.cell_value(ctx.build, cell, ctx.build.origin(span)), p.type, p.name.name, "argument")
+                ask_type(
+                    ctx, tensors.cell_value(ctx.build, cell, ctx.build.origin(span)), p.type, p.name.name, "argument"
+                )
             return CellRef(cell)
         if isinstance(given.value, (Instance, OpRef, Builtin, FnRef, str, dict, tuple)):
             return given.value

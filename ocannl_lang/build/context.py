@@ -61,7 +61,9 @@ def at_the_user(build: Build, d: Diagnostic) -> Diagnostic:
     for frame in reversed(build.frames):
         if not is_standard(frame.span):
             inside = Label(d.span, d.label or f"in `{frame.callee}`")
-            return replace(d, span=frame.span, label=f"in `{frame.callee}`, applied here", labels=(inside, *d.labels), fix=None)
+            return replace(
+                d, span=frame.span, label=f"in `{frame.callee}`, applied here", labels=(inside, *d.labels), fix=None
+            )
     return d
 
 

@@ -176,7 +176,9 @@ def comprehension(ctx: Ctx, expr: ast.Comprehension) -> list[Static]:
     return found
 
 
-def bind_pattern(ctx: Ctx, pattern: tuple[ast.Ident, ...], value: Static, span: Span, *, rebindable: bool = False) -> None:
+def bind_pattern(
+    ctx: Ctx, pattern: tuple[ast.Ident, ...], value: Static, span: Span, *, rebindable: bool = False
+) -> None:
     """Bind one name to the value, or several names to its parts."""
     scope = ctx.frame.scope
     if len(pattern) == 1:
@@ -430,9 +432,17 @@ def as_tensor(ctx: Ctx, value: Static, span: Span, *, leaf: bool = False, name: 
             make = tensors.number_leaf if leaf else tensors.number
             return make(build, value, origin)
         case Symbolic() | DimRef() | RowRef():
-            term = value.term if isinstance(value, Symbolic) else value.dim if isinstance(value, DimRef) else RowProduct(value.row)
+            term = (
+                value.term
+                if isinstance(value, Symbolic)
+                else value.dim
+                if isinstance(value, DimRef)
+                else RowProduct(value.row)
+            )
             make = tensors.number_leaf if leaf else tensors.number
-            return make(build, SizeOp("int" if not isinstance(value, Symbolic) or value.whole else "float", (term,)), origin)
+            return make(
+                build, SizeOp("int" if not isinstance(value, Symbolic) or value.whole else "float", (term,)), origin
+            )
         case list() | tuple() | range():
             return list_tensor(ctx, value, span)
         case Poison():
@@ -440,9 +450,13 @@ def as_tensor(ctx: Ctx, value: Static, span: Span, *, leaf: bool = False, name: 
         case HostArray():
             raise AssertionError("host arrays are lifted before they reach the graph")
         case None:
-            raise fail("E0301", "a tensor is needed here", span, "this is `none`", helps=("test it with `is none` first",))
+            raise fail(
+                "E0301", "a tensor is needed here", span, "this is `none`", helps=("test it with `is none` first",)
+            )
         case _:
-            raise fail("E0301", "a tensor is needed here", span, f"this is {describe(value)}{_call_hint(value)}", helps=())
+            raise fail(
+                "E0301", "a tensor is needed here", span, f"this is {describe(value)}{_call_hint(value)}", helps=()
+            )
 
 
 def _call_hint(value: Static) -> str:

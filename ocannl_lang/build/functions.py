@@ -24,8 +24,31 @@ from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
 UNARY = frozenset(
-    "relu sigmoid tanh exp log exp2 log2 sin cos sqrt rsqrt recip abs sign floor ceil round erf gelu silu softplus sat01 "
-    "stop_gradient".split()
+    [
+        "relu",
+        "sigmoid",
+        "tanh",
+        "exp",
+        "log",
+        "exp2",
+        "log2",
+        "sin",
+        "cos",
+        "sqrt",
+        "rsqrt",
+        "recip",
+        "abs",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "erf",
+        "gelu",
+        "silu",
+        "softplus",
+        "sat01",
+        "stop_gradient",
+    ]
 )
 PRECISIONS = frozenset({"f64", "f32", "bf16", "f16", "f8e5m2", "f8e4m3", "i64", "i32", "u32", "u16", "u8", "u32x4"})
 ALWAYS_TENSOR = frozenset(
@@ -34,7 +57,9 @@ ALWAYS_TENSOR = frozenset(
 ) | PRECISIONS  # fmt: skip
 COMPUTATIONS = frozenset({"update", "evaluate", "zero_grads", "backprop", "params"})
 CONFIGURABLE = frozenset({"one_hot", "arange", "gelu"})
-SYMBOLIC_FUNCTIONS = frozenset({"sqrt", "min", "max", "int", "float", "abs", "exp", "log", "floor", "ceil", "round", "log2", "exp2"})
+SYMBOLIC_FUNCTIONS = frozenset(
+    {"sqrt", "min", "max", "int", "float", "abs", "exp", "log", "floor", "ceil", "round", "log2", "exp2"}
+)
 
 
 def is_builtin(name: str) -> bool:
@@ -51,7 +76,9 @@ def configure_builtin(ctx: Ctx, base: Builtin, given: list[Given], expr: ast.Bra
     for i, g in enumerate(given):
         name = g.name or (names[i] if i < len(names) else "")
         if name not in names:
-            raise fail("E0302", f"`{base.name}` has no `{name or i}`", g.span, f"it has {', '.join(f'`{n}`' for n in names)}")
+            raise fail(
+                "E0302", f"`{base.name}` has no `{name or i}`", g.span, f"it has {', '.join(f'`{n}`' for n in names)}"
+            )
         settled[name] = g.value
     configured = replace(base, config=tuple(settled.items()))
     if base.name == "arange":
@@ -105,7 +132,13 @@ def _holds_tensor(value: Static) -> bool:
 
 
 def notation_call(
-    ctx: Ctx, name: str, notation: ast.Notation, frame: Frame, values: Sequence[Static], spans: Sequence[Span], span: Span
+    ctx: Ctx,
+    name: str,
+    notation: ast.Notation,
+    frame: Frame,
+    values: Sequence[Static],
+    spans: Sequence[Span],
+    span: Span,
 ) -> Static:
     """A reducer or einsum operator with its notation, whose names mean what they mean in `frame`."""
     symbol = name if name in EINSUM_OPERATORS else f"{name}{{…}}"

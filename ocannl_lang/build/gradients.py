@@ -174,10 +174,10 @@ def read_grad(ctx: Ctx, base: Static, span: Span) -> Value:
     if value.precision in tensors.INTEGERS:
         raise fail("E0502", "integers have no gradient", span, f"this is {value.precision}")
     if not value.differentiable:
-        raise fail("E0502", "this tensor has no gradient", span, "it depends on no parameter and no differentiable input")
+        raise fail(
+            "E0502", "this tensor has no gradient", span, "it depends on no parameter and no differentiable input"
+        )
     raise fail(
         "E0503", "this gradient is read before it is computed", span,
         helps=("call `update(loss)` first, with a loss that depends on this tensor",),
     )  # fmt: skip
-
-

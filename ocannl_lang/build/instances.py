@@ -147,8 +147,19 @@ def _cell_shape(ctx: Ctx, kind: str, type: ast.TypeExpr | None, name: str, origi
     if type is None:
         return TypedShape(free, (), None, False)
     if not isinstance(type, ast.TensorType):
-        raise fail("E0301", "a tensor type is needed here", type.span, helps=("for example `f32[16]` or `[... -> 16]`",))
-    return tensor_type(ctx, type, name, origin, evaluate, new_names="error", missing="free" if kind == "parameter" else "empty", free=free)
+        raise fail(
+            "E0301", "a tensor type is needed here", type.span, helps=("for example `f32[16]` or `[... -> 16]`",)
+        )
+    return tensor_type(
+        ctx,
+        type,
+        name,
+        origin,
+        evaluate,
+        new_names="error",
+        missing="free" if kind == "parameter" else "empty",
+        free=free,
+    )
 
 
 def _initial_value(ctx: Ctx, cell: Cell, init: ast.Expr, origin: Origin) -> Value | None:
@@ -173,7 +184,13 @@ def _initial_value(ctx: Ctx, cell: Cell, init: ast.Expr, origin: Origin) -> Valu
         if sup != EMPTY:
             name = cell.path.rsplit(".", 1)[-1]
             build.add(
-                RowLe(cell.shape.row(kind), sup, Side(name, kind, origin.span), Side("its initial value", kind, init.span), at)
+                RowLe(
+                    cell.shape.row(kind),
+                    sup,
+                    Side(name, kind, origin.span),
+                    Side("its initial value", kind, init.span),
+                    at,
+                )
             )
     return tensor
 
@@ -218,5 +235,3 @@ def cells_of(instance: Instance) -> list[Cell]:
             case _:
                 pass
     return found
-
-

@@ -137,5 +137,3 @@ def _shape(ctx: Ctx, base: Static, expr: ast.Attr) -> Static:
             raise fail("E0702", "how many axes this has is not known here yet", expr.span)
         sizes.extend(resolved(ctx, Symbolic(d, True)) for d in dims)
     return sizes
-
-

@@ -181,5 +181,3 @@ def evaluate_top(world: World, env: ModuleEnv) -> None:
         elif isinstance(item, ast.BasisDef):
             for n in item.names:
                 world.bases[n.name] = n.span
-
-

@@ -145,9 +145,7 @@ class Notation:
                         "E0409", f"the offset {start} is not below the stride {stride}", span,
                         notes=("positions `s*o + i` need 0 ≤ i < s; a window is written `s*o + k` with a label `k`",),
                     )  # fmt: skip
-                return ir.StridedAxis(
-                    stride, self.label(term.label.name, term.label.span, frame, result=result), start
-                )
+                return ir.StridedAxis(stride, self.label(term.label.name, term.label.span, frame, result=result), start)
             case ast.AxisConcat(parts=parts):
                 if collapse:
                     return ir.Fixed(0)
@@ -272,7 +270,9 @@ def slot_parameter(slot: ast.Slot, frame: Frame) -> tuple[SlotArg, bool] | None:
 # ---------------------------------------------------------------- equations
 
 
-def equate(build: Build, value: Value, slot: SlotShape, origin: Origin, *, result: bool, at: Span | None = None) -> None:
+def equate(
+    build: Build, value: Value, slot: SlotShape, origin: Origin, *, result: bool, at: Span | None = None
+) -> None:
     """`value`'s rows are those of its slot, exactly."""
     from ocannl_lang.build.tensors import side
 

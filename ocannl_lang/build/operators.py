@@ -87,7 +87,9 @@ def _logic(ctx: Ctx, expr: ast.Binary) -> Static:
         return POISON
     if is_tensor(left) or is_tensor(right):
         sides = (expr.left.span, expr.right.span)
-        return lifted(ctx, [left, right], lambda c, v: tensor_binary(c, expr.op, v[0], v[1], expr.span, sides), expr.span)
+        return lifted(
+            ctx, [left, right], lambda c, v: tensor_binary(c, expr.op, v[0], v[1], expr.span, sides), expr.span
+        )
     return _mismatch(expr.op, left, right, expr.span)
 
 
@@ -203,7 +205,9 @@ def _symbolic(ctx: Ctx, op: str, left: Static, right: Static, span: Span) -> Sta
             return True
         raise fail("E0702", "these sizes cannot be compared yet", span, "they are fixed by a call, not while building")
     if op == "..":
-        raise fail("E0702", "the end of this range is not fixed yet", span, "it depends on a size that only a call fixes")
+        raise fail(
+            "E0702", "the end of this range is not fixed yet", span, "it depends on a size that only a call fixes"
+        )
     whole = whole_a and whole_b and op != "/"
     return resolved(ctx, Symbolic(SizeOp("*" if op == "*." else op, (a, b)), whole))
 

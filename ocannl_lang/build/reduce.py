@@ -123,14 +123,15 @@ def _logsumexp(
     top = reduce_slots(build, "max", combine, args, slots, result, origin, at, result_at)
     top = tensors.map_values(build, "stop_gradient", [top], origin)
     infinite = tensors.map_values(
-        build, "eq", [tensors.map_values(build, "abs", [top], origin), tensors.number(build, float("inf"), origin)], origin
+        build,
+        "eq",
+        [tensors.map_values(build, "abs", [top], origin), tensors.number(build, float("inf"), origin)],
+        origin,
     )
     shift = tensors.map_values(build, "where", [infinite, tensors.number(build, 0.0, origin), top], origin)
     # exp(x - shift) over the notation's own loops: the shift enters with the slot of the result, so it aligns exactly
     spread = spread_over(build, shift, result, slot, x, origin, at[0], result_at)
-    moved = tensors.map_values(
-        build, "exp", [tensors.map_values(build, "sub", [x, spread], origin)], origin
-    )
+    moved = tensors.map_values(build, "exp", [tensors.map_values(build, "sub", [x, spread], origin)], origin)
     total = reduce_slots(build, "add", combine, [moved], slots, result, origin, at, result_at)
     log = tensors.map_values(build, "log", [total], origin)
     # where everything is infinite the maximum itself is the answer
@@ -242,5 +243,3 @@ def _has_concat(slot: SlotShape) -> bool:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-

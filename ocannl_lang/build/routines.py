@@ -55,7 +55,9 @@ class BuiltRoutine:
         return self.build.graph
 
 
-def build_routine(world: World, env: ModuleEnv, definition: ast.RoutineDef, config: Mapping[str, Static]) -> BuiltRoutine:
+def build_routine(
+    world: World, env: ModuleEnv, definition: ast.RoutineDef, config: Mapping[str, Static]
+) -> BuiltRoutine:
     """Execute the routine's body once, with unknowns for the sizes of its signature."""
     name = definition.name.name
     owner_name = f"{env.name}.{name}" if env.name else name
@@ -159,9 +161,7 @@ def _results(ctx: Ctx, definition: ast.RoutineDef, outcome: Returned) -> None:
     types: list[ast.TypeExpr | None] = [None] * len(parts)
     if isinstance(definition.result, ast.TupleType):
         if not many or len(definition.result.items) != len(parts):
-            raise fail(
-                "E0412", f"{len(parts)} results where {len(definition.result.items)} are declared", outcome.span
-            )
+            raise fail("E0412", f"{len(parts)} results where {len(definition.result.items)} are declared", outcome.span)
         types = list(definition.result.items)
     elif definition.result is not None:
         if many:
@@ -274,7 +274,12 @@ def _build_op(world: World, op: OpRef, instance: Instance | None, training: bool
     build = Build(world, graph, training=training)
     frame_of_module = Frame("module", op.module, op.module.root)
     slots = op.slots or tuple(_free_slot(s, frame_of_module) for s in definition.slots)
-    whole = OpRef(definition, op.module, tuple((p.name.name, config[p.name.name]) for p in definition.config if p.name.name in config), slots)
+    whole = OpRef(
+        definition,
+        op.module,
+        tuple((p.name.name, config[p.name.name]) for p in definition.config if p.name.name in config),
+        slots,
+    )
     target = instance or Instance(whole, None, op.name, op.name)
     # with an unknown config no recursion ends, and how deep it goes proves nothing
     frame = Frame("op", op.module, target, depth=DEPTH_LIMIT - 24 if stand_ins else 0)

@@ -281,14 +281,20 @@ def _assign(ctx: Ctx, stmt: ast.Assign) -> None:
     target = stmt.target
     if isinstance(target, (ast.Name, ast.Bracket)) and not stmt.op.startswith(":"):
         binding = ctx.frame.scope.get(target.name) if isinstance(target, ast.Name) else None
-        if (binding is not None and binding.rebindable) or (isinstance(target, ast.Bracket) and ctx.services is not None):
+        if (binding is not None and binding.rebindable) or (
+            isinstance(target, ast.Bracket) and ctx.services is not None
+        ):
             _augment(ctx, stmt, target, binding)
             return
-        if isinstance(target, ast.Name) and (ctx.services is not None or ctx.frame.kind in ("fn", "main", "test", "module")):
+        if isinstance(target, ast.Name) and (
+            ctx.services is not None or ctx.frame.kind in ("fn", "main", "test", "module")
+        ):
             _rebind_name(ctx, target, POISON, stmt)
             return
     if ctx.services is not None:
-        raise fail("E0501", "tensors are assigned in routines and cds", stmt.span, helps=("use `var` and `=` in host code",))
+        raise fail(
+            "E0501", "tensors are assigned in routines and cds", stmt.span, helps=("use `var` and `=` in host code",)
+        )
     assign(ctx, stmt)
 
 

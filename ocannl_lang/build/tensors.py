@@ -33,7 +33,23 @@ from ocannl_lang.shapes.terms import (
 from ocannl_lang.source import Span
 
 NOT_DIFFERENTIABLE = frozenset(
-    {"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "sign", "floor", "ceil", "round", "floordiv", "stop_gradient"}
+    {
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "and",
+        "or",
+        "not",
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "floordiv",
+        "stop_gradient",
+    }
 )
 """Pointwise functions that no gradient flows through."""
 VALUE_COST = 10
@@ -91,7 +107,9 @@ def number_leaf(build: Build, value: SizeTerm, origin: Origin, name: str = "") -
     return new_value(build, ir.Number(value), shape, origin, name=name)
 
 
-def array(build: Build, data: np.ndarray[Any, Any], kinds: Sequence[RowKind], origin: Origin, precision: str | None = None) -> Value:
+def array(
+    build: Build, data: np.ndarray[Any, Any], kinds: Sequence[RowKind], origin: Origin, precision: str | None = None
+) -> Value:
     """Written-out numbers; `kinds` gives each axis of `data`, in nesting order, its row."""
     order = [i for kind in ROW_KINDS for i, k in enumerate(kinds) if k == kind]
     rows = {
@@ -156,7 +174,14 @@ def map_values(
     if fn == "convert" and precision in INTEGERS:
         differentiable = False
     result = new_value(
-        build, ir.Map(fn, tuple(args)), shape, origin, precision=precision, scalar=scalar, name=name, differentiable=differentiable
+        build,
+        ir.Map(fn, tuple(args)),
+        shape,
+        origin,
+        precision=precision,
+        scalar=scalar,
+        name=name,
+        differentiable=differentiable,
     )
     for kind in ROW_KINDS:
         for a in tensors:
@@ -279,5 +304,3 @@ def size_dim(build: Build, term: Any, purpose: str, origin: Origin) -> Dim:
 def _written(span: Span, value: int) -> str:
     text = span.text
     return "" if text == str(value) or len(text) > 24 or "\n" in text else text
-
-

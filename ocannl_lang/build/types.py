@@ -140,9 +140,7 @@ def _sized(ctx: Ctx, number: Static, span: Span, name: str, at: Origin) -> Dim:
     return tensors.size_dim(ctx.build, Symbolic(size, True), f"a size of `{name}`", at)
 
 
-def named_size(
-    ctx: Ctx, size_name: str, span: Span, name: str, at: Origin, new_names: NewName, kind: RowKind
-) -> Dim:
+def named_size(ctx: Ctx, size_name: str, span: Span, name: str, at: Origin, new_names: NewName, kind: RowKind) -> Dim:
     """A size given by name: a static int or dim in scope; in a signature an unknown name introduces a dim."""
     from ocannl_lang.build.expressions import lookup
 
@@ -267,7 +265,8 @@ def _fits(value: Static, type: ast.TypeExpr) -> bool:
         case ast.GenericType(name="list", args=args):
             item = args[0]
             return isinstance(value, (list, range)) and (
-                not isinstance(item, (ast.NamedType, ast.GenericType, ast.TupleType)) or all(_fits(v, item) for v in value)
+                not isinstance(item, (ast.NamedType, ast.GenericType, ast.TupleType))
+                or all(_fits(v, item) for v in value)
             )
         case ast.GenericType(name="dict"):
             return isinstance(value, dict)
@@ -275,5 +274,3 @@ def _fits(value: Static, type: ast.TypeExpr) -> bool:
             return isinstance(value, tuple) and len(value) == len(items) and all(map(_fits, value, items))
         case _:
             return True
-
-

@@ -54,7 +54,9 @@ def check_program(
         early.report(d)
     if parsing.has_errors:
         # what else is wrong is told when the text can be read: half a definition gives misleading errors
-        return Checked(modules, make_world(modules, intrinsics, settings), _main_env(modules), {}, diagnostics=early.sorted())
+        return Checked(
+            modules, make_world(modules, intrinsics, settings), _main_env(modules), {}, diagnostics=early.sorted()
+        )
     names: dict[str, Names] = {}
     for name, module in modules.modules.items():
         if module.standard or (name and module is modules.modules[""]):
@@ -82,7 +84,9 @@ def _main_env(modules: ModuleSet) -> ModuleEnv:
     return ModuleEnv("", module.syntax, Instance(None, None, "", ""), {})
 
 
-def make_world(modules: ModuleSet, intrinsics: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Static]) -> World:
+def make_world(
+    modules: ModuleSet, intrinsics: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Static]
+) -> World:
     """The world of a program: an environment for each module."""
     world = World({}, Collector(), settings)
     by_module: dict[int, ModuleEnv] = {}

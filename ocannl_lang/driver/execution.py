@@ -35,7 +35,9 @@ class Executable:
     result_shapes: tuple[SolvedShape, ...]
     runner: Runner
 
-    def run(self, inputs: Sequence[Array], seed: int, call_count: int, out: Sequence[Array] | None = None) -> list[Array]:
+    def run(
+        self, inputs: Sequence[Array], seed: int, call_count: int, out: Sequence[Array] | None = None
+    ) -> list[Array]:
         """The results of one call; `out` gives arrays to write into."""
         outputs = list(out) if out is not None else [np.empty(b.shape, dtype_of(b.prec)) for b in self.program.outputs]
         self.runner(inputs, outputs, seed, call_count)
@@ -48,8 +50,10 @@ def make_executable(
     """Lower and compile. Raises `codegen.Unsupported` for what the backend cannot do."""
     program = lower(graph, solution, precisions)
     shapes = tuple(solution.shape(v.shape) for v in graph.results)
-    runner = _reference(program, storage, solution) if backend == "reference" else _compiled(
-        program, storage, solution, threads
+    runner = (
+        _reference(program, storage, solution)
+        if backend == "reference"
+        else _compiled(program, storage, solution, threads)
     )
     return Executable(program, solution, shapes, runner)
 

@@ -59,9 +59,7 @@ def _array(value: Static, what: str, span: Span, code: Code) -> Array:
             raise fail(code, f"{what} is an array", span, f"this is {describe(value)}")
 
 
-def fit_result(
-    ctx: Ctx, value: Any, type: ast.TypeExpr | None, name: str, span: Span, code: Code = "E0802"
-) -> Static:
+def fit_result(ctx: Ctx, value: Any, type: ast.TypeExpr | None, name: str, span: Span, code: Code = "E0802") -> Static:
     """A value from outside as the declared type says: arrays get their rows, numbers and lists are checked."""
     match type:
         case None:
@@ -92,7 +90,9 @@ def fit_array(
     spare = data.ndim - (len(axes) - len(open_rows))
     if spare < 0 or (spare > 0 and not open_rows) or len(open_rows) > 1:
         shown = list(data.shape)
-        raise fail(code, f"`{name}` has {len(axes) - len(open_rows)} axes, not {data.ndim}", span, f"its shape is {shown}")
+        raise fail(
+            code, f"`{name}` has {len(axes) - len(open_rows)} axes, not {data.ndim}", span, f"its shape is {shown}"
+        )
     counts: list[int] = []
     position = 0
     bases: list[str] = []

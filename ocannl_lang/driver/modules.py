@@ -56,7 +56,9 @@ class ModuleSet:
         return self._standard[name]
 
 
-def load_modules(path: Path, reader: Reader, intrinsics: dict[str, Iterable[str]], collector: Collector) -> ModuleSet | None:
+def load_modules(
+    path: Path, reader: Reader, intrinsics: dict[str, Iterable[str]], collector: Collector
+) -> ModuleSet | None:
     """Parse a file and everything it imports. None if the file itself cannot be read (E0801)."""
     main = _load("", path, reader, (), collector, standard=False)
     if main is None:
@@ -140,7 +142,7 @@ def shown(path: Path, *, standard: bool) -> str:
     return f"<{path.stem}>" if standard else str(path)
 
 
-def _empty(source: Source):  # noqa: ANN202
+def _empty(source: Source):
     from ocannl_lang.source import Span
 
     return Span(source, 0, 0)
@@ -153,7 +155,9 @@ def _same_file(a: Path, b: Path) -> bool:
         return a == b
 
 
-def _report_cycles(found: ModuleSet, edges: dict[str, list[tuple[str, ast.Import | ast.FromImport]]], collector: Collector) -> None:
+def _report_cycles(
+    found: ModuleSet, edges: dict[str, list[tuple[str, ast.Import | ast.FromImport]]], collector: Collector
+) -> None:
     """E0203 at the import that closes a cycle."""
     state: dict[str, int] = {}
     main = found.modules[""]
@@ -168,7 +172,9 @@ def _report_cycles(found: ModuleSet, edges: dict[str, list[tuple[str, ast.Import
                 cycle = [*trail[trail.index(target) :], target] if target in trail else [target]
                 names = " → ".join(n or main.path.stem for n in cycle)
                 collector.report(
-                    Diagnostic("E0203", "these modules import each other", item.span, "closes the circle", notes=(names,))
+                    Diagnostic(
+                        "E0203", "these modules import each other", item.span, "closes the circle", notes=(names,)
+                    )
                 )
             elif target not in state:
                 visit(target, [*trail, target])

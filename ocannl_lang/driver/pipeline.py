@@ -54,7 +54,11 @@ def stage_text(program: Program, stage: str, routine: str | None = None) -> str:
         if name not in program.routines:
             known = ", ".join(f"`{n}`" for n in program.routines) or "none"
             raise ProgramErrors(
-                [Diagnostic("E0201", f"there is no routine `{name}`", program.module.span, notes=(f"there are {known}",))]
+                [
+                    Diagnostic(
+                        "E0201", f"there is no routine `{name}`", program.module.span, notes=(f"there are {known}",)
+                    )
+                ]
             )
         text = found.routine_text(program, program.routines[name])
         parts.append(f"routine {name}\n{text}")
@@ -162,7 +166,11 @@ def scheme_lines(checked: Checked) -> list[str]:
         config = [p.name.name for p in built.op.definition.config if p.default is None]
         lines.append(
             scheme_text(
-                built.op.name, config, [v.shape for _, v in built.inputs], [v.shape for v in built.outputs], built.build.solver
+                built.op.name,
+                config,
+                [v.shape for _, v in built.inputs],
+                [v.shape for v in built.outputs],
+                built.build.solver,
             )
         )
     return lines
@@ -178,7 +186,9 @@ def shape_lines(checked: Checked) -> list[str]:
         lines.append(f"routine {name}")
         graph = routine.graph
         seen: set[int] = set()
-        plain = [v for v in graph.values if v.name and not v.origin.frames and not isinstance(v.op, (CellValue, GradOf))]
+        plain = [
+            v for v in graph.values if v.name and not v.origin.frames and not isinstance(v.op, (CellValue, GradOf))
+        ]
         named = [*graph.inputs, *plain, *graph.results]
         for v in named:
             if v.id in seen:

@@ -104,7 +104,9 @@ class Program:
 
     # ------------------------------------------------------------ solving
 
-    def solve(self, bindings: Mapping[Unknown, int], extra: Sequence[Constraint] = (), more: Problem | None = None) -> Solution:
+    def solve(
+        self, bindings: Mapping[Unknown, int], extra: Sequence[Constraint] = (), more: Problem | None = None
+    ) -> Solution:
         """The shapes of the whole program with the sizes of one call."""
         problem = self.checked.problem
         if extra or more is not None:
@@ -161,7 +163,9 @@ class Program:
         self.store[cell.path] = found
         return found
 
-    def _initial(self, cell: Cell, shape: tuple[int, ...], dtype: np.dtype[Any], precision: str, solution: Solution) -> Array:
+    def _initial(
+        self, cell: Cell, shape: tuple[int, ...], dtype: np.dtype[Any], precision: str, solution: Solution
+    ) -> Array:
         if cell.init is not None:
             return self._computed_initial(cell, precision, solution)
         if cell.kind == "state":
@@ -172,9 +176,9 @@ class Program:
         batch, output, input = (
             tuple(n for n in r.sizes if isinstance(n, int)) for r in (solved.batch, solved.output, solved.input)
         )
-        return default_parameter(cell.path, batch, output, input, seed=self.options.seed, prec=_random_precision(precision)).astype(
-            dtype, copy=False
-        )
+        return default_parameter(
+            cell.path, batch, output, input, seed=self.options.seed, prec=_random_precision(precision)
+        ).astype(dtype, copy=False)
 
     def _computed_initial(self, cell: Cell, precision: str, solution: Solution) -> Array:
         """The initial value's graph, spread over the shape of the cell."""
@@ -184,7 +188,9 @@ class Program:
         )
         graph = Graph(f"{cell.path}.init", [], [spread], {}, False, None)
         precisions = self.precisions(graph)
-        backend = "reference" if self.options.backend == "reference" else _initial_backend(solution.shape(cell.shape).sizes)
+        backend = (
+            "reference" if self.options.backend == "reference" else _initial_backend(solution.shape(cell.shape).sizes)
+        )
         executable = make_executable(graph, solution, precisions, self, backend, 1)
         (result,) = executable.run([], self.options.seed, 0)
         return result
@@ -321,9 +327,7 @@ class Routine:
                 if isinstance(known, Unknown):
                     known = bind_sizes(self.built.graph.inputs, args)[0].get(known)
                 if isinstance(known, int) and not 0 <= int(arg) < known:
-                    raise ProgramErrors(
-                        [_misfit(value, f"`{value.name}` is a position below {known}, not {int(arg)}")]
-                    )
+                    raise ProgramErrors([_misfit(value, f"`{value.name}` is a position below {known}, not {int(arg)}")])
 
     def _make(self, args: Sequence[Array]) -> Executable:
         graph = self.built.graph
@@ -480,7 +484,9 @@ class Parameters(Mapping[str, Array]):
         if found is None:
             sizes = program.checked.solution.shape(cell.shape).sizes if program.checked.solution else ()
             if program.checked.solution and all(isinstance(s, int) for s in sizes) and tuple(sizes) != value.shape:
-                raise ProgramErrors([_preset_size(cell, value.shape, tuple(int(s) for s in sizes if isinstance(s, int)))])
+                raise ProgramErrors(
+                    [_preset_size(cell, value.shape, tuple(int(s) for s in sizes if isinstance(s, int)))]
+                )
             program.preset[path] = np.array(value)
             return
         if found.shape != value.shape:

@@ -165,7 +165,9 @@ def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) 
             raise problem(f"the checkpoint has no tensor `{name}`")
         found = program.store.get(name)
         if found is not None and found.shape != tensors[name].shape:
-            raise problem(f"`{name}` has the shape {list(tensors[name].shape)} in the checkpoint, not {list(found.shape)}")
+            raise problem(
+                f"`{name}` has the shape {list(tensors[name].shape)} in the checkpoint, not {list(found.shape)}"
+            )
         if found is not None and found.dtype != tensors[name].dtype:
             raise problem(f"`{name}` is {tensors[name].dtype} in the checkpoint, not {found.dtype}")
         del cell

@@ -68,7 +68,9 @@ class Session:
         for name in unknown:
             span = modules.modules[""].syntax.span
             collector.report(
-                Diagnostic("E0201", f"there is no `{name}` to set", Span(span.source, 0, 0), helps=(_settable_help(modules),))
+                Diagnostic(
+                    "E0201", f"there is no `{name}` to set", Span(span.source, 0, 0), helps=(_settable_help(modules),)
+                )
             )
         if unknown:
             return collector.sorted()

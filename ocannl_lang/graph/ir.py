@@ -272,7 +272,22 @@ class GradOf:
 
 
 Operation = Union[
-    CellValue, Input, Data, Number, Array, Arange, Draw, Map, Product, Transpose, Reduce, Stack, Assigned, Custom, Seed, GradOf
+    CellValue,
+    Input,
+    Data,
+    Number,
+    Array,
+    Arange,
+    Draw,
+    Map,
+    Product,
+    Transpose,
+    Reduce,
+    Stack,
+    Assigned,
+    Custom,
+    Seed,
+    GradOf,
 ]
 
 
@@ -367,5 +382,3 @@ def _slot_values(slot: SlotShape) -> tuple[Value, ...]:
         for axis in (*row.lead, *row.trail)
         if isinstance(axis, Fixed) and isinstance(axis.position, Value)
     )
-
-

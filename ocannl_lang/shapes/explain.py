@@ -133,7 +133,12 @@ def sizes(st: State, constraint: Constraint, a: Dim, b: Dim) -> None:
         constraint.origin,
         what,
         short,
-        _both(_places(st, first, text_a, constraint.origin), _places(st, second, text_b, constraint.origin), second, text_b),
+        _both(
+            _places(st, first, text_a, constraint.origin),
+            _places(st, second, text_b, constraint.origin),
+            second,
+            text_b,
+        ),
         notes,
         helps,
     )

@@ -48,7 +48,16 @@ op by_function(x) = twice(x) + twice(x)
         ("inner", ["n.dense.w", "n.dense.b"]),
         (
             "by_function",
-            ["n.dense.w", "n.dense.b", "n.dense_1.w", "n.dense_1.b", "n.dense_2.w", "n.dense_2.b", "n.dense_3.w", "n.dense_3.b"],
+            [
+                "n.dense.w",
+                "n.dense.b",
+                "n.dense_1.w",
+                "n.dense_1.b",
+                "n.dense_2.w",
+                "n.dense_2.b",
+                "n.dense_3.w",
+                "n.dense_3.b",
+            ],
         ),
     ],
 )

@@ -29,7 +29,7 @@ from ocannl_lang.loops.lower_expr import map_accesses, variables
 
 # An expression that costs at most this is repeated rather than stored.
 _CHEAP = 3
-_MOST_NODES = 200
+_MOST_NODES = 120
 _MOST_ACCESSES = 16
 
 

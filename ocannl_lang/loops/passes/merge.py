@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ocannl_lang.graph.primitives import neutral
-from ocannl_lang.loops.facts import pointwise, reads, writers
+from ocannl_lang.loops.facts import nodes, pointwise, reads, writers
 from ocannl_lang.loops.ir import Affine, Apply, Assign, Buffer, Const, Expr, Program, Var
 from ocannl_lang.loops.lower_expr import substitute
 
+_MOST_NODES = 120
 _OPERATIONS = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
@@ -49,7 +50,7 @@ def _merged(first: Assign, second: Assign) -> Assign | None:
     if fn is None or first.accum not in ("set", *_OPERATIONS):
         return None
     by = _aligned(first, second)
-    if by is None:
+    if by is None or nodes(first.value) + nodes(second.value) > _MOST_NODES:
         return None
     value = Apply(fn, (substitute(first.value, by), second.value), prec)
     return Assign(second.target, "set", True, second.loops, value, second.origin)
