@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Index, Position, Program, Var
+from ocannl_lang.loops.ir import (
+    Access,
+    Affine,
+    Apply,
+    Assign,
+    Buffer,
+    Const,
+    Dynamic,
+    Expr,
+    Index,
+    Position,
+    Program,
+    Var,
+)
 from ocannl_lang.loops.ir import Random as RandomExpr
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 _ACCUM = {"set": "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min=", "or": "or=", "and": "and="}
 
 
@@ -60,7 +84,11 @@ def assign_text(a: Assign, names: Names) -> str:
     if a.fresh and a.accum == "set":
         how = ":="
     target = access_text(a.target, names, loops)
-    shape = f"  # {a.target.buffer.prec}[{', '.join(map(str, a.target.buffer.shape))}]" if a.fresh or a.accum == "set" else ""
+    shape = (
+        f"  # {a.target.buffer.prec}[{', '.join(map(str, a.target.buffer.shape))}]"
+        if a.fresh or a.accum == "set"
+        else ""
+    )
     return f"{head}{target} {how} {expr_text(a.value, names, loops)}{shape}"
 
 

@@ -66,7 +66,7 @@ def _access(a: Access, loops: Sequence[Var], written: set[Buffer], *, target: bo
             assert a.guarded, f"a position of {b.name} comes from data without a guard"
         elif not a.guarded and not empty:
             low, high = index.bounds()
-            assert 0 <= low and high < size, f"a position of {b.name} is out of range"
+            assert low >= 0 and high < size, f"a position of {b.name} is out of range"
 
 
 def _index(index: Index, loops: Sequence[Var], written: set[Buffer]) -> None:
@@ -74,5 +74,3 @@ def _index(index: Index, loops: Sequence[Var], written: set[Buffer]) -> None:
         _expr(index.value, loops, written)
         return
     assert all(v in loops and c for v, c in index.terms), "a position depends on a loop that is not there"
-
-
