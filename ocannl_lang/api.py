@@ -386,7 +386,7 @@ def _signature(compiled: Compiled) -> inspect.Signature:
 def _existing(path: str | os.PathLike[str]) -> Path:
     file = Path(path)
     if not file.is_file():
-        raise FileNotFoundError(f"there is no file {file}")
+        raise FileNotFoundError(f"{file} is a folder" if file.is_dir() else f"there is no file {file}")
     return file
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ocannl_lang.build import tensors
-from ocannl_lang.build.context import DEPTH_LIMIT, Binding, Build, BuildError, Ctx, Frame, at_the_user, fail
+from ocannl_lang.build.context import CALL_LIMIT, DEPTH_LIMIT, Binding, Build, BuildError, Ctx, Frame, at_the_user, fail
 from ocannl_lang.build.expressions import (
     as_host,
     as_tensor,
@@ -395,10 +395,12 @@ def _apply_opaque(ctx: Ctx, args: list[Given], span: Span) -> Static:
 
 
 def _check_depth(frame: Frame, name: str, span: Span) -> None:
-    if frame.depth > DEPTH_LIMIT:
+    limit = CALL_LIMIT if frame.kind == "fn" else DEPTH_LIMIT
+    if frame.depth > limit:
+        what = "calls" if frame.kind == "fn" else "applications"
         raise fail(
-            "E0306", f"`{name}` applies itself without end", span, f"more than {DEPTH_LIMIT} applications deep",
-            helps=("bodies run while the program is built: let a static condition end the recursion",),
+            "E0306", f"`{name}` goes too deep", span, f"more than {limit:,} {what} inside each other",
+            helps=("let a condition end the recursion earlier, or use a loop",),
         )  # fmt: skip
 
 

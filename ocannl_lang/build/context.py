@@ -24,7 +24,9 @@ from ocannl_lang.syntax import ast
 STEP_BUDGET = 2_000_000
 """Statements and expressions that one build may evaluate before it counts as endless (E0305)."""
 DEPTH_LIMIT = 200
-"""Nested applications of ops, cds and functions before they count as endless recursion (E0306)."""
+"""Nested applications of ops and cds before they count as endless recursion (E0306)."""
+CALL_LIMIT = 1000
+"""The same for calls of functions."""
 
 BodyKind = Literal["module", "op", "cd", "routine", "fn", "main", "test"]
 
@@ -205,6 +207,10 @@ def step(ctx: Ctx, span: Span) -> None:
     build = ctx.build
     build.steps += 1
     if build.steps > STEP_BUDGET and not build.host:
+        owner = ctx.frame.owner.op
+        if ctx.frame.kind == "op" and owner is not None:
+            # what applies it would not end either: it is told once
+            ctx.frame.module.faulty_calls.add(owner.name)
         build.world.collector.report(
             Diagnostic(
                 "E0305", "this build does not end", span, f"still building after {STEP_BUDGET:,} steps",

@@ -297,7 +297,13 @@ def _bracket(ctx: Ctx, expr: ast.Bracket) -> Static:
     if isinstance(base, Instance):
         raise fail("E0302", f"`{expr.base.span.text}` is configured already", expr.span)
     if len(expr.args) != 1 or expr.args[0].name is not None:
-        raise fail("E0302", "an index is one value", expr.span)
+        written = "".join(f"[{a.value.span.text}]" for a in expr.args)
+        raise fail(
+            "E0302",
+            "an index is one value",
+            expr.span,
+            helps=(f"index axis by axis: `{expr.base.span.text}{written}`",),
+        )
     return index_value(ctx, base, evaluate(ctx, expr.args[0].value), expr.span)
 
 

@@ -21,6 +21,7 @@ from ocannl_lang.build.values import (
 from ocannl_lang.graph.ir import Cell, Value
 from ocannl_lang.host.array import HostArray
 from ocannl_lang.host.objects import HostObject
+from ocannl_lang.names.nearest import nearest
 from ocannl_lang.shapes.terms import ROW_KINDS
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
@@ -47,6 +48,15 @@ def member(ctx: Ctx, base: Static, expr: ast.Attr) -> Static:
         case Value() | CellRef() | ResultRef() | HostArray():
             return _tensor_member(ctx, base, name, expr)
         case _ if isinstance(base, METHOD_OWNERS):
+            from ocannl_lang.host.methods import METHODS, method_of
+
+            if method_of(base, name) is None:
+                kind = type(base).__name__
+                close = nearest(name, [n for k, n in METHODS if k == kind])
+                helps = (f"did you mean `{close}`?",) if close else ()
+                if isinstance(base, dict) and name in base:
+                    helps = (f'an element of a dict is `["{name}"]`',)
+                raise fail("E0204", f"{describe(base)} has no `{name}`", expr.name.span, helps=helps)
             return Method(base, name)
         case HostObject(members=members):
             if name not in members:
@@ -72,8 +82,6 @@ def instance_member(ctx: Ctx, instance: Instance, name: str, span: Span) -> Stat
         probe(ctx, instance)
         found = instance.members.get(name)
     if found is None:
-        from ocannl_lang.names.nearest import nearest
-
         close = nearest(name, list(instance.members))
         raise fail(
             "E0204", f"there is no `{name}` in this op", span,

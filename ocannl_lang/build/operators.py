@@ -16,6 +16,8 @@ from ocannl_lang.shapes.terms import RowProduct, SizeOp, SizeTerm
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
 
+MOST_BITS = 100_000
+"""The size of a static int beyond which a power is refused (E0304)."""
 POINTWISE = {
     "+": "add", "-": "sub", "*.": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "pow",
     "==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "and": "and", "or": "or",
@@ -164,6 +166,8 @@ def _arithmetic(op: str, left: Any, right: Any, span: Span) -> Static:
             case "%":
                 return left % right
             case _:
+                if isinstance(left, int) and isinstance(right, int) and left.bit_length() * right > MOST_BITS:
+                    raise OverflowError
                 result = left**right
                 return result if not isinstance(result, complex) else math.nan
     except ZeroDivisionError as error:

@@ -52,7 +52,7 @@ NOT_DIFFERENTIABLE = frozenset(
     }
 )
 """Pointwise functions that no gradient flows through."""
-VALUE_COST = 10
+VALUE_COST = 20
 """How many steps of a build's budget a new tensor counts."""
 INTEGERS = frozenset({"i64", "i32", "u32", "u16", "u8", "u32x4"})
 

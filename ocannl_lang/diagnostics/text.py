@@ -59,6 +59,11 @@ def render_text(diagnostic: Diagnostic, *, color: bool = False) -> str:
     lines = [title]
     for i, (source, marks) in enumerate(files):
         place = diagnostic.span if i == 0 else _first_label(diagnostic, source)
+        if place.start == place.end == 0 and len(marks) <= 1:
+            # about the file as a whole: no line of it says more
+            lines.append(" " * gutter + " " + paint.frame("┌─") + f" {source.path}")
+            lines.append(bar)
+            continue
         line, column = source.position(place.start)
         lines.append(" " * gutter + " " + paint.frame("┌─") + f" {source.path}:{line}:{column}")
         lines.append(bar)

@@ -121,6 +121,9 @@ class HostServices:
         many = isinstance(result, tuple)
         parts = list(result) if many else [result]
         graph.results = [as_tensor(sub, p, span, leaf=True) for p in parts]
+        for value in graph.results:
+            if value.precision is None and _written_ints(value):
+                value.precision = "i32"
         program = self.program
         program.load_data(graph)
         alone = not build.first
@@ -305,6 +308,19 @@ def dtype_of(precision: str) -> np.dtype[Any]:
     from ocannl_lang.graph.dtypes import dtype
 
     return dtype(precision)
+
+
+def _written_ints(value: Value) -> bool:
+    """Whether a tensor is written out in ints: in host code no use decides its precision."""
+    match value.op:
+        case ir.Array(value=data):
+            return data.dtype.kind in "iu"
+        case ir.Number(value=number):
+            return isinstance(number, int)
+        case ir.Stack(args=args):
+            return all(_written_ints(a) for a in args)
+        case _:
+            return False
 
 
 def to_host(array: Array, shape: SolvedShape) -> Static:

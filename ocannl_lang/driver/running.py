@@ -135,7 +135,10 @@ def save_cells(program: Program, cells: list[Cell], path: Path) -> None:
             arrays[cell.path] = found
     if cells and not arrays:
         raise HostError("there is nothing to save yet: no call has fixed the sizes of these parameters", "E0803")
-    save(path, arrays)
+    try:
+        save(path, arrays)
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror or error}", "E0801") from error
 
 
 def load_cells(program: Program, cells: list[Cell], path: Path, *, exact: bool) -> None:

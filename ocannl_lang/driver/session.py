@@ -43,6 +43,10 @@ class Session:
         self, *, seed: int = 0, device: str = "cpu", backend: str | None = None, threads: int | None = None,
         settings: Mapping[str, Static] | None = None, reader: Reader = read_file,
     ) -> None:  # fmt: skip
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+            raise ValueError(f"the seed is an int from 0 to 2**64 - 1, not {seed!r}")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise ValueError(f"the number of threads is an int of at least 1, not {threads!r}")
         name = backend or device
         if name not in BACKENDS:
             raise UnknownDevice(name)

@@ -14,14 +14,14 @@ from ocannl_lang.host.values import kind_of, number_or_none
 def format_value(value: Any, spec: str = "") -> str:
     """The text of `{value:spec}`, with Python's formats for numbers and strings.
 
-    An array with one element formats as its number, larger ones and lists format each of their elements. Raises
+    An array with one element formats as its number where there is a format; larger ones and lists format each of their elements. Raises
     `ValueError` where the format does not go with the value.
     """
     try:
         match value:
             case str():
                 return format(value, spec)
-            case HostArray() if value.data.size == 1:
+            case HostArray() if value.data.ndim == 0 or (spec and value.data.size == 1):
                 return number_text(value.data.reshape(())[()], spec)
             case HostArray():
                 return array_text(value, spec)

@@ -116,7 +116,7 @@ def _divisor(lowering: Lowering, value: Value, found: Sequence[Turn], working: s
     """How many turns reach each position: a number if that is the same everywhere, else a buffer of at least 1."""
     if len(found) == 1 and Turn(tuple(kept(found[0].index)), found[0].index, False, const(1, "u8"), ()).injective:
         follows = kept(found[0].index)
-        return max(math.prod(v.size for v in found[0].loops if v not in follows), 1)
+        return math.prod(v.size for v in found[0].loops if v not in follows)
     writer, span = lowering.writer, value.origin.span
     one = const(1, working)
     counting = Nest("add", working, tuple(Turn(t.loops, t.index, t.guarded, one, ()) for t in found))

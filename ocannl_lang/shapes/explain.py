@@ -10,6 +10,7 @@ from ocannl_lang.shapes.reasons import (
     best_name,
     chain,
     dim_text,
+    is_standard,
     labels,
     quoted,
     row_word,
@@ -68,7 +69,13 @@ def report(
     span = origin.outer
     kept: list[Label] = []
     seen = [span]
-    inner = [Label(origin.span, f"in {quoted(origin.frames[-1].callee)}, applied here")] if origin.frames else []
+    inner = [
+        Label(frame.span, f"in {quoted(before.callee)}, applied here")
+        for before, frame in zip(origin.frames, origin.frames[1:])
+        if not is_standard(frame.span)
+    ]
+    if origin.frames:
+        inner.append(Label(origin.span, f"in {quoted(origin.frames[-1].callee)}, applied here"))
     for place in [*(places or []), *inner]:
         if place.span not in seen and len(kept) < MAX_LABELS:
             seen.append(place.span)
