@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 
 from ocannl_lang.codegen.cpu import compile_program
 from ocannl_lang.codegen.reference import run_program
+from ocannl_lang.loops.ir import Buffer, Program
 from tests.codegen.generate import Generator
+from tests.codegen.networks import Network
 
 
 def check(seed: int) -> None:
-    program, storage = Generator(seed).program()
+    check_program(*Generator(seed).program())
+
+
+def check_program(program: Program, storage: dict[Buffer, np.ndarray]) -> None:
     expected_storage = {b: a.copy() for b, a in storage.items()}
     expected = run_program(program, expected_storage)
     results: list[list[np.ndarray]] = []
@@ -42,8 +47,21 @@ def test_random_programs_equal_the_reference(seed: int) -> None:
     check(seed)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32))
+def test_random_networks_equal_the_reference(seed: int) -> None:
+    check_program(*Network(seed).program())
+
+
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
+@given(st.integers(0, 2**32))
+def test_many_random_networks_equal_the_reference(seed: int) -> None:
+    check_program(*Network(seed).program(20))
+
+
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None)
 @given(st.integers(0, 2**32))
 def test_many_random_programs_equal_the_reference(seed: int) -> None:
     check(seed)
