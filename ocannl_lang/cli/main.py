@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -26,7 +27,13 @@ def main(args: Sequence[str] | None = None) -> None:
         # A character that the terminal does not have must not end the program.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    warnings.showwarning = _one_line
     sys.exit(status_of(args))
+
+
+def _one_line(message: Warning | str, *_place: object) -> None:
+    """A warning of ours (a damaged cache) without the line of our code that gave it."""
+    click.echo(f"warning: {message}", err=True)
 
 
 def status_of(args: Sequence[str] | None = None) -> int:
