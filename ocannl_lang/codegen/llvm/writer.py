@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+# What every target expands into instructions. A name that LLVM does not know, or cannot expand, would become a call of a library.
+_ALLOWED = ("fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign", "fptosi.sat", "fptoui.sat",
+            "masked.load", "masked.store", "masked.gather", "masked.scatter")  # fmt: skip
+
 
 @dataclass(slots=True)
 class Scope:
@@ -93,6 +97,7 @@ class Writer:
 
     def declare(self, result_type: str, intrinsic: str, types: Sequence[str]) -> None:
         """Makes sure that an intrinsic is declared."""
+        assert intrinsic.startswith(tuple(f"llvm.{name}." for name in _ALLOWED)), f"{intrinsic} is not allowed"
         self.declarations[f"declare {result_type} @{intrinsic}({', '.join(types)})"] = None
 
     def begin_loop(self, low: str, high: str, carried: Sequence[tuple[str, str]] = ()) -> OpenLoop:
