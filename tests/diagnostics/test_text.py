@@ -155,7 +155,7 @@ def test_empty_places_are_seen() -> None:
     source = Source("e.ocn", "let a =\n")
     assert render_text(Diagnostic("E0102", "m", Span(source, 7, 7))).endswith("1 │ let a =\n  │        ^")
     empty = Source("e.ocn", "")
-    assert render_text(Diagnostic("E0102", "m", Span(empty, 0, 0))).endswith("1 │\n  │ ^")
+    assert render_text(Diagnostic("E0801", "m", Span(empty, 0, 0))) == "error[E0801]: m\n  ┌─ e.ocn"
 
 
 def test_messages_of_several_lines() -> None:
