@@ -19,7 +19,8 @@ from ocannl_lang.codegen.llvm.compile import link, object_code
 from ocannl_lang.codegen.llvm.kernel import Function, function_of
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import Target, host_target
-from ocannl_lang.codegen.llvm.types import NUMPY, Unsupported, scalar_type
+from ocannl_lang.codegen.llvm.types import Unsupported, scalar_type
+from ocannl_lang.graph.dtypes import dtype
 from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.resources import cache_dir
@@ -80,7 +81,7 @@ class CompiledProgram:
     ) -> list[Array]:
         """One call, with arrays for the inputs and the persistent buffers; gives the results, in `outputs` if given."""
         if outputs is None:
-            outputs = [np.empty(b.shape, NUMPY[b.prec]) for b in self.program.outputs]
+            outputs = [np.empty(b.shape, dtype(b.prec)) for b in self.program.outputs]
         inputs = [_checked(b, bindings[b]) for b in self.program.inputs]
         results = [_checked(b, a) for b, a in zip(self.program.outputs, outputs, strict=True)]
         self.bind(bindings)(inputs, results, seed, call_count)
@@ -164,7 +165,7 @@ def _table(
                 places.append((entries[home], home.offset))
             elif home.kind == "const":
                 assert b.value is not None
-                constants.append((entries[home], np.ascontiguousarray(b.value, NUMPY[b.prec]).reshape(b.shape)))
+                constants.append((entries[home], np.ascontiguousarray(b.value, dtype(b.prec)).reshape(b.shape)))
         table[b] = entries[home]
     return table, places, constants, size
 
@@ -201,6 +202,6 @@ _executors: list[Executor] = []
 
 
 def _checked(b: Buffer, array: Array) -> Array:
-    if array.dtype != NUMPY[b.prec] or array.shape != b.shape or not array.flags.c_contiguous:
+    if array.dtype != dtype(b.prec) or array.shape != b.shape or not array.flags.c_contiguous:
         raise ValueError(f"{b.name}: a contiguous array of {b.prec} and shape {b.shape} is needed")
     return array

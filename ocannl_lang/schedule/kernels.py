@@ -14,6 +14,7 @@ from ocannl_lang.loops.lower_expr import substitute_index
 from ocannl_lang.schedule.collapse import collapse
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
+from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
 from ocannl_lang.schedule.tiles import Region, Tile, block_of, choose, lanes_of, region
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Transform, apply
@@ -37,7 +38,8 @@ def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: T
             members.append(member(a))
     if members:
         outside = [b for a in joined.assigns if joined.views.get(b := a.target.buffer, b) in wanted]
-        kernels.extend(_scheduled(tree(members, outside), joined.views, target))
+        whole = with_local(tree(members, outside), set(outside))
+        kernels.extend(_scheduled(whole, joined.views, target))
     return kernels
 
 

@@ -29,11 +29,11 @@ def check_independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
     stored = [c.target for c in computes(loop.body)]
     for target in stored:
         b = target.buffer
-        if spaces.get(b) == "register" and _set_first(loop.body, b):
+        if b in spaces and set_first(loop.body, b):
             continue
         if not distinct(target, var, inner):
             raise IllegalTransform(f"turns of {var.name} meet in {b.name}")
-    names = {t.buffer for t in stored if spaces.get(t.buffer) != "register"}
+    names = {t.buffer for t in stored if t.buffer not in spaces}
     for c in computes(loop.body):
         for a in accesses(c.value):
             if a.buffer in names and not _own_turn(a, stored, var, inner):
@@ -57,9 +57,9 @@ def apart(first: Loop, rest: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> 
     mine, others = computes([first]), computes(rest)
     for a, b in ((mine, others), (others, mine)):
         for c in a:
-            if spaces.get(c.target.buffer) == "register":
+            if c.target.buffer in spaces:
                 if any(_touches(x, c.target.buffer) for x in b) and not all(
-                    _set_first([s], c.target.buffer) for s in rest
+                    set_first([s], c.target.buffer) for s in rest
                 ):
                     return False
                 continue
@@ -109,12 +109,12 @@ def _stretch(index: Index, var: Var, inner: set[Var]) -> tuple[int, tuple[tuple[
     return c, outer, low, high
 
 
-def _set_first(body: Sequence[Stmt], b: Buffer) -> bool:
+def set_first(body: Sequence[Stmt], b: Buffer) -> bool:
     """Whether a register is set in each turn before it is used."""
     for s in body:
         if isinstance(s, Loop):
             if b in written(s.body) or reads(s.body, b):
-                return _set_first(s.body, b)
+                return set_first(s.body, b)
         elif s.target.buffer is b:
             return s.accum == "set" and all(a.buffer is not b for a in accesses(s.value))
         elif any(a.buffer is b for a in accesses(s.value)):

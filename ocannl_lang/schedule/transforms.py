@@ -191,6 +191,8 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
             chain.append(inner[0])
         by_name = {x.var.name: x for x in chain}
         inside = chain[-1].body
+        if any(spaces.get(b) == "local" for b in written(inside)):
+            raise IllegalTransform(f"{names} share memory that is one turn's own")
         for x in chain:
             if not only_sums(inside, spaces):
                 check_independent(x, spaces)
@@ -208,6 +210,8 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
 def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """The loop over each statement of its body, as far in as serial loops go."""
     check_independent(loop, spaces)
+    if any(spaces.get(b) == "local" for b in written(loop.body)):
+        raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
     own = [b for b in written(loop.body) if spaces.get(b) == "register"]
     wider: dict[Buffer, Buffer] = {}
     for b in own:

@@ -137,7 +137,7 @@ def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_other_precisions_are_refused_clearly() -> None:
-    x, y, v = Buffer("x", (3,), "bf16", "input"), Buffer("y", (3,), "bf16"), Var("i", 3)
+    x, y, v = Buffer("x", (3,), "f8e4m3", "input"), Buffer("y", (3,), "f8e4m3"), Var("i", 3)
     at = (Affine.of(v),)
-    with pytest.raises(Unsupported, match="bf16"):
+    with pytest.raises(Unsupported, match="f8e4m3"):
         cpu.compile_program(Program("p", (x,), (y,), [Assign(Access(y, at), "set", True, (v,), Access(x, at))]))

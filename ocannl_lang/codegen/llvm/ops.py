@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ocannl_lang.codegen.llvm.target import Target
-from ocannl_lang.codegen.llvm.types import FLOATS, SIZES, UNSIGNED, Value, literal, llvm_type, suffix
+from ocannl_lang.codegen.llvm.types import FLOATS, NARROW, SIZES, UNSIGNED, Value, literal, llvm_type, suffix
 from ocannl_lang.codegen.llvm.writer import Writer
 
 _FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "uno": "uno"}
@@ -176,6 +176,11 @@ class Ops:
         """The number in another precision: floats to ints towards zero, saturating, NaN to 0; ints to ints modulo their range."""
         if a.prec == prec:
             return a
+        if a.prec in NARROW or prec in NARROW:
+            from ocannl_lang.codegen.llvm.narrow import narrowed, widened
+
+            wide = widened(self, a) if a.prec in NARROW else self.convert(a, "f32")
+            return narrowed(self, wide, prec) if prec in NARROW else self.convert(wide, prec)
         if a.prec == "bool":
             number = self.cast("uitofp" if prec in FLOATS else "zext", a, prec)
             self.w.conditions[number.text] = a.text

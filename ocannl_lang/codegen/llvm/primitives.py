@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ocannl_lang.codegen.llvm import math
 from ocannl_lang.codegen.llvm.ops import Ops, const
-from ocannl_lang.codegen.llvm.types import FLOATS, SIZES, UNSIGNED, Value
+from ocannl_lang.codegen.llvm.types import FLOATS, NARROW, SIZES, UNSIGNED, Value
 from ocannl_lang.loops.ir import Accum, Const, Expr
 
 Emit = Callable[[Ops, "list[Value]", str], Value]
@@ -14,6 +14,12 @@ Emit = Callable[[Ops, "list[Value]", str], Value]
 
 def apply(o: Ops, fn: str, args: list[Value], exprs: tuple[Expr, ...], prec: str) -> Value:
     """The value of primitive `fn`; `exprs` are the operands as written, for those that a constant makes simpler."""
+    if fn != "convert" and (prec in NARROW or any(a.prec in NARROW for a in args)):
+        # Computed in f32, rounded once.
+        wide = [o.convert(a, "f32") if a.prec in NARROW else a for a in args]
+        if prec not in NARROW:
+            return apply(o, fn, wide, exprs, prec)
+        return o.convert(apply(o, fn, wide, exprs, "f32"), prec)
     if fn == "pow":
         exponent = exprs[1]
         if isinstance(exponent, Const) and float(exponent.value).is_integer() and abs(exponent.value) <= 64:
@@ -25,6 +31,8 @@ def apply(o: Ops, fn: str, args: list[Value], exprs: tuple[Expr, ...], prec: str
 
 def accumulate(o: Ops, accum: Accum, old: Value, new: Value) -> Value:
     """`old` (accum)= `new`."""
+    if old.prec in NARROW and accum != "set":
+        return o.convert(accumulate(o, accum, o.convert(old, "f32"), o.convert(new, "f32")), old.prec)
     match accum:
         case "set":
             return new

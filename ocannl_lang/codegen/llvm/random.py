@@ -5,7 +5,7 @@ from __future__ import annotations
 from ocannl_lang.codegen.llvm import math
 from ocannl_lang.codegen.llvm.context import Context, Lanes, Place
 from ocannl_lang.codegen.llvm.ops import Ops, const
-from ocannl_lang.codegen.llvm.types import Unsupported, Value, llvm_type
+from ocannl_lang.codegen.llvm.types import NARROW, Unsupported, Value, llvm_type
 from ocannl_lang.graph.random import words_per_element
 from ocannl_lang.loops.ir import Affine, Random
 
@@ -17,6 +17,9 @@ def draw(ctx: Context, random: Random) -> Value:
     """One element of a random stream in each lane."""
     o = ctx.o
     prec = random.prec
+    if prec in NARROW:
+        wide = Random(random.dist, random.stream, random.counter, random.position, "f32")
+        return o.convert(draw(ctx, wide), prec)
     if prec not in ("f32", "f64"):
         raise Unsupported(f"random numbers of precision {prec}")
     width = words_per_element(random.dist, prec)

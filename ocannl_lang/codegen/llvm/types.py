@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ocannl_lang.graph.dtypes import greatest, least
+from ocannl_lang.graph.dtypes import dtype, greatest, least
 
 SCALARS: dict[str, str] = {
     "f64": "double",
@@ -18,18 +18,13 @@ SCALARS: dict[str, str] = {
     "u32": "i32",
     "u16": "i16",
     "u8": "i8",
+    "bf16": "i16",
+    "f16": "i16",
 }
-SIZES: dict[str, int] = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "u32": 4, "u16": 2, "u8": 1}
-NUMPY: dict[str, np.dtype[np.generic]] = {
-    "f64": np.dtype(np.float64),
-    "f32": np.dtype(np.float32),
-    "i64": np.dtype(np.int64),
-    "i32": np.dtype(np.int32),
-    "u32": np.dtype(np.uint32),
-    "u16": np.dtype(np.uint16),
-    "u8": np.dtype(np.uint8),
-}
+SIZES: dict[str, int] = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "u32": 4, "u16": 2, "u8": 1, "bf16": 2, "f16": 2}
 FLOATS = frozenset({"f64", "f32"})
+# Floats that are stored as their bits and computed with in f32.
+NARROW = frozenset({"bf16", "f16"})
 UNSIGNED = frozenset({"u32", "u16", "u8"})
 
 
@@ -86,6 +81,9 @@ def literal(value: float | int, prec: str) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
     if prec == "bool":
         return "true" if value else "false"
+    if prec in NARROW:
+        with np.errstate(over="ignore"):
+            return str(int(np.asarray(value, dtype(prec)).view(np.int16)))
     if isinstance(value, float):
         # A conversion of what does not fit saturates, as the conversion instruction does.
         if math.isnan(value):
