@@ -97,7 +97,7 @@ def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target
     while len(body) == 1 and isinstance(body[0], Loop) and independent(body[0], spaces):
         turns *= body[0].var.size
         body = body[0].body
-    for n, s in enumerate(body):
+    for s in body:
         if isinstance(s, Compute):
             plan.cycles += turns * (cost(s.value) + 2)
         elif all(isinstance(x, Compute) for x in s.body):
@@ -105,12 +105,11 @@ def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target
         elif independent(s, spaces):
             _plan_body((s,), spaces, target, plan, turns)
         else:
-            _plan_sum(body[n], spaces, target, plan, turns)
+            _plan_sum(s, spaces, target, plan, turns)
 
 
-def _plan_sum(s: Stmt, spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
+def _plan_sum(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
     """A loop of a sum with other loops inside."""
-    assert isinstance(s, Loop)
     r = _sum_region(s, spaces)
     if r is not None:
         _plan_region(r, target, plan, turns)

@@ -17,9 +17,9 @@ from typing import Any
 
 from ocannl_lang.codegen.llvm.target import Target
 
-_VERSION = b"ocn object 1"
+_VERSION = b"ocn object 2"
 _LOCK = threading.RLock()
-_machines: dict[tuple[str, int], Any] = {}
+_machines: dict[str, Any] = {}
 _linker: list[Any] = []
 _serial = 0
 
@@ -27,12 +27,12 @@ _serial = 0
 def host_description() -> tuple[str, str, str]:
     """Triple, name and features of this machine's processor, as LLVM calls them."""
     b = _binding()
-    features = b.get_host_cpu_features()
-    return (
-        b.get_process_triple(),
-        b.get_host_cpu_name(),
-        ",".join(("+" if on else "-") + f for f, on in sorted(features.items())),
-    )
+    try:
+        found = sorted(b.get_host_cpu_features().items())
+    except RuntimeError:
+        # LLVM cannot ask every processor; its name alone says enough then.
+        found = []
+    return b.get_process_triple(), b.get_host_cpu_name(), ",".join(("+" if on else "-") + f for f, on in found)
 
 
 def object_code(text: str, target: Target, cache: Path | None) -> bytes:
@@ -105,13 +105,13 @@ def _binding() -> Any:
 
 
 def _machine(target: Target) -> Any:
-    found = _machines.get((target.key, 2))
+    found = _machines.get(target.key)
     if found is None:
         b = _binding()
         found = b.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
+            cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="default"
         )
-        _machines[(target.key, 2)] = found
+        _machines[target.key] = found
     return found
 
 
