@@ -13,10 +13,10 @@ run: $(VENV)/.installed-examples
 	$(BIN)/ocn run examples/digits.ocn
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 quick: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -43,9 +43,9 @@ class Session:
         self, *, seed: int = 0, device: str = "cpu", backend: str | None = None, threads: int | None = None,
         settings: Mapping[str, Static] | None = None, reader: Reader = read_file,
     ) -> None:  # fmt: skip
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 64:
+        if not _is_int_within(seed, 0, (1 << 64) - 1):
             raise ValueError(f"the seed is an int from 0 to 2**64 - 1, not {seed!r}")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        if threads is not None and not _is_int_within(threads, 1, 1 << 16):
             raise ValueError(f"the number of threads is an int of at least 1, not {threads!r}")
         name = backend or device
         if name not in BACKENDS:
@@ -89,6 +89,10 @@ class Session:
         if checked.has_errors:
             raise ProgramErrors(checked.diagnostics)
         return Program(checked, self.options, Path(path))
+
+
+def _is_int_within(value: object, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 class UnknownDevice(Exception):
