@@ -11,6 +11,7 @@ from ocannl_lang.build.modules import evaluate_top, top_build
 from ocannl_lang.build.routines import BuiltOp, BuiltRoutine, build_op, build_routine
 from ocannl_lang.build.values import Instance, OpRef, Static
 from ocannl_lang.diagnostics.model import Collector, Diagnostic, Label
+from ocannl_lang.driver.broadcasts import mutual_stretches
 from ocannl_lang.driver.modules import LoadedModule, ModuleSet
 from ocannl_lang.driver.training import report_untrained
 from ocannl_lang.graph.ir import Graph
@@ -236,6 +237,9 @@ def solve_routines(checked: Checked, faulty: set[str]) -> None:
     if not world.collector.has_errors:
         checked.precisions = infer_precisions(all_graphs(checked), world.collector)
         report_untrained(checked.routines.values(), world.collector)
+        for routine in checked.routines.values():
+            for d in mutual_stretches(routine.graph, solution):
+                world.collector.report(d)
 
 
 def joint_problem(top: Build, routines: list[BuiltRoutine]) -> Problem:
