@@ -126,13 +126,13 @@ class _Run:
         ]
         free = tuple(axis for axis, (n, size) in enumerate(zip(used, grid.shape, strict=True)) if n == 1 and size > 1)
         if free:
-            value = ufunc.reduce(value, axis=free, keepdims=True)
+            value = ufunc.reduce(value, axis=free, keepdims=True, dtype=wide.dtype)  # numpy would widen ints
         inside = np.broadcast_to(inside, value.shape)
         place = tuple(np.broadcast_to(p, value.shape)[inside] for p in place)
         if place:
             ufunc.at(wide, place, value[inside])
         elif inside.size:
-            wide[...] = ufunc(wide, ufunc.reduce(value[inside]))
+            wide[...] = ufunc(wide, ufunc.reduce(value[inside], dtype=wide.dtype))
 
     def _places(self, access: Access, grid: _Grid) -> tuple[tuple[Array, ...], Array]:
         """The positions of an access, clipped into the buffer, and where all of them lie inside."""
