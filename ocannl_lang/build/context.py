@@ -16,7 +16,7 @@ from ocannl_lang.diagnostics.model import Collector, Diagnostic, Fix, Label
 from ocannl_lang.graph.ir import Cell, Graph, Value
 from ocannl_lang.shapes import Solver
 from ocannl_lang.shapes.reasons import is_standard
-from ocannl_lang.shapes.terms import Constraint, Form, Leaf, Origin, Problem
+from ocannl_lang.shapes.terms import Constraint, DimVar, Form, Leaf, Origin, Problem
 from ocannl_lang.shapes.terms import Frame as OriginFrame
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
@@ -109,8 +109,9 @@ class World:
 class Build:
     """The making of one graph.
 
-    `versions` is each cell's newest value, `first` the value it had at the start (under which its gradient is kept), `cell_of` finds
-    the cell that a value is a version of. `grads` are the gradients as they stand now.
+    `versions` is each cell's newest value, `first` the value it had at the start (under which its gradient is kept),
+    `cell_of` finds the cell that a value is a version of. `grads` are the gradients as they stand now. `units` are the
+    bases written on sizes that are still to be found.
     """
 
     world: World
@@ -123,6 +124,7 @@ class Build:
     leaf_of: dict[Value, Value] = field(default_factory=dict[Value, Value])
     grads: dict[Value, Value] = field(default_factory=dict[Value, Value])
     results: dict[object, Value] = field(default_factory=dict[object, Value])
+    units: list[tuple[DimVar, str, Origin]] = field(default_factory=list[tuple[DimVar, str, Origin]])
     training: bool = False
     host: bool = False
     steps: int = 0

@@ -175,6 +175,7 @@ def with_basis(ctx: Ctx, dim: Dim, basis: ast.Ident | None, at: Origin) -> Dim:
         )  # fmt: skip
     if isinstance(dim, Size):
         return Size(dim.value, basis.name, at, dim.text)
+    ctx.build.units.append((dim, basis.name, at))
     return dim
 
 

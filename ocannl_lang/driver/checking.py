@@ -234,12 +234,34 @@ def solve_routines(checked: Checked, faulty: set[str]) -> None:
             continue
         told.add(e.diagnostic.span)
         world.collector.report(e.diagnostic)
+    for routine in checked.routines.values():
+        report_units(routine.build, solution, faulty, world.collector)
     if not world.collector.has_errors:
         checked.precisions = infer_precisions(all_graphs(checked), world.collector)
         report_untrained(checked.routines.values(), world.collector)
         for routine in checked.routines.values():
             for d in mutual_stretches(routine.graph, solution):
                 world.collector.report(d)
+
+
+def report_units(build: Build, solution: Solution, faulty: set[str], collector: Collector) -> None:
+    """E0404 for sizes that were written with a basis and turned out to have another."""
+    for dim, basis, origin in build.units:
+        found = solution.dim(dim)
+        if found.basis == basis or found.broadcast or any(f.key in faulty for f in origin.frames):
+            continue
+        has = "no basis" if found.basis == "default" else f"the basis `{found.basis}`"
+        inner = (Label(origin.span, f"`{basis}` is asked for here"),) if origin.frames else ()
+        reasons = tuple(p for p in solution.why(dim) if p.span not in (origin.outer, origin.span))
+        collector.report(
+            Diagnostic(
+                "E0404",
+                f"bases differ: `{basis}` and {has}",
+                origin.outer,
+                f"this size has {has}",
+                (*inner, *reasons[:3]),
+            )
+        )
 
 
 def joint_problem(top: Build, routines: list[BuiltRoutine]) -> Problem:
