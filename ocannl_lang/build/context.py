@@ -183,8 +183,6 @@ class Frame:
     depth: int = 0
     state_prefix: str | None = None
     state_key: tuple[Hashable, ...] = ()
-    signature: bool = False
-    own_derivative: bool = False
     id: int = field(default_factory=_frame_ids.__next__)
 
 

@@ -23,7 +23,6 @@ def run_custom(ctx: Ctx, definition: ast.OpDef, span: Span) -> Static:
     others = tuple(s for s in definition.body if not isinstance(s, ast.Section))
     if "forward" not in sections:
         raise fail("E0301", "`backward:` without `forward:`", definition.name.span, "the value must be computed too")
-    ctx.frame.own_derivative = True
     key = object()
     scope["result"] = Binding(ResultRef(key))
     execute(ctx, others)

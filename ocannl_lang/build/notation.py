@@ -15,7 +15,6 @@ from ocannl_lang.shapes.terms import (
     AtLeast,
     Concat,
     Dim,
-    DimEq,
     DimVar,
     Origin,
     Row,
@@ -285,18 +284,6 @@ def equate(
         build.add(RowEq(value.shape.row(kind), wanted, side(value, kind), Side("", kind, at or origin.span), origin))
 
 
-def row_terms(build: Build, slot: SlotShape, origin: Origin, side_name: str, *, result: bool) -> dict[RowKind, Row]:
-    """The rows that a slot describes, with the constraints of its axes added."""
-    rows: dict[RowKind, Row] = {}
-    for kind in ROW_KINDS:
-        row: SlotRow = getattr(slot, kind)
-        place = Side(side_name, kind, origin.span)
-        lead = tuple(_axis_dim(build, a, place, origin, result=result) for a in row.lead)
-        trail = tuple(_axis_dim(build, a, place, origin, result=result) for a in row.trail)
-        rows[kind] = Row(lead, row.var, trail)
-    return rows
-
-
 def _axis_dim(build: Build, axis: Axis, place: Side, origin: Origin, *, result: bool) -> Dim:
     match axis:
         case ir.Label(dim=dim):
@@ -325,9 +312,3 @@ def _axis_dim(build: Build, axis: Axis, place: Side, origin: Origin, *, result: 
             return dim
         case _:
             raise AssertionError(f"not an axis: {axis}")
-
-
-def link(build: Build, a: Dim, b: Dim, origin: Origin) -> None:
-    """Two sizes are the same."""
-    nowhere = Side("", "output", origin.span)
-    build.add(DimEq(a, b, nowhere, nowhere, origin))

@@ -109,13 +109,6 @@ class Instance:
         return f"{prefix}.{name}" if prefix else name
 
 
-@dataclass(slots=True, eq=False)
-class Group:
-    """What `let layers = [...]` names: the prefix for its instances, which are its members `0`, `1`, …"""
-
-    name: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CellRef:
     """A parameter or state itself, not the value it has now: what can be assigned, and reads as its newest version."""
