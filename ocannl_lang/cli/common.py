@@ -114,6 +114,21 @@ def complete_files(_context: click.Context, _param: click.Parameter, incomplete:
     return found
 
 
+def complete_routines(context: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
+    """Completion of the routines of the file."""
+    from click.shell_completion import CompletionItem
+
+    from ocannl_lang.cli.run import syntax_of
+    from ocannl_lang.syntax import ast
+
+    # While its last option has no value yet, click has not given the arguments their names.
+    candidates = [context.params.get("file"), *context.args]
+    file = next((c for c in candidates if isinstance(c, str) and Path(c).is_file()), None)
+    items = syntax_of(Path(file)).items if file is not None else ()
+    names = [item.name.name for item in items if isinstance(item, ast.RoutineDef)]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 def source_files(given: Sequence[str]) -> list[Path]:
     """The files to work on: those given, all `.ocn` files in folders that are given, of the current folder if nothing is.
 

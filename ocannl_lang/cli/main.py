@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from ocannl_lang import __version__
+from ocannl_lang.cli.bench import bench
 from ocannl_lang.cli.check import check
 from ocannl_lang.cli.console import FAILED, bug_report
 from ocannl_lang.cli.explain import explain
@@ -94,5 +95,5 @@ def ocn(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (run, check, test, show, explain, info, clean):
+for _command in (run, check, test, bench, show, explain, info, clean):
     ocn.add_command(_command)

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ocannl_lang.cli.common import complete_files
+from ocannl_lang.cli.common import complete_files, complete_routines
 from ocannl_lang.cli.console import FAILED, Failure, echo, show_diagnostics
 
 NAMES = ("parse", "names", "build", "shapes", "loops", "optimise", "schedule", "code")
 
 
-def _complete_routines(context: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
-    from click.shell_completion import CompletionItem
-
-    from ocannl_lang.cli.run import syntax_of
-    from ocannl_lang.syntax import ast
-
-    # While its last option has no value yet, click has not given the arguments their names.
-    candidates = [context.params.get("file"), *context.args]
-    file = next((c for c in candidates if isinstance(c, str) and Path(c).is_file()), None)
-    items = syntax_of(Path(file)).items if file is not None else ()
-    names = [item.name.name for item in items if isinstance(item, ast.RoutineDef)]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
 @click.command()
 @click.argument("file", shell_complete=complete_files)
 @click.option("--stage", required=True, type=click.Choice(NAMES), help="Which stage, in the order of the compiler.")
-@click.option("--routine", metavar="NAME", shell_complete=_complete_routines, help="Only this routine.")
+@click.option("--routine", metavar="NAME", shell_complete=complete_routines, help="Only this routine.")
 def show(file: str, stage: str, routine: str | None) -> int:
     """Show what a stage of the compiler made of FILE.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from ocannl_lang.graph.ir import Graph
 from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.lower import lower
 from ocannl_lang.shapes import Solution, SolvedShape
+
+if TYPE_CHECKING:
+    from ocannl_lang.codegen.cpu import CompiledProgram
 
 Array = NDArray[Any]
 Runner = Callable[[Sequence[Array], Sequence[Array], int, int], None]
@@ -28,12 +31,13 @@ class Storage(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Executable:
-    """One graph for one combination of sizes."""
+    """One graph for one combination of sizes. `compiled`: its machine code, None where it is interpreted."""
 
     program: Program
     solution: Solution
     result_shapes: tuple[SolvedShape, ...]
     runner: Runner
+    compiled: CompiledProgram | None = None
 
     def run(
         self, inputs: Sequence[Array], seed: int, call_count: int, out: Sequence[Array] | None = None
@@ -50,12 +54,13 @@ def make_executable(
     """Lower and compile. Raises `codegen.Unsupported` for what the backend cannot do."""
     program = lower(graph, solution, precisions)
     shapes = tuple(solution.shape(v.shape) for v in graph.results)
-    runner = (
-        _reference(program, storage, solution)
-        if backend == "reference"
-        else _compiled(program, storage, solution, threads)
-    )
-    return Executable(program, solution, shapes, runner)
+    if backend == "reference":
+        return Executable(program, solution, shapes, _reference(program, storage, solution))
+    from ocannl_lang.codegen.cpu import compile_program
+
+    compiled = compile_program(program, threads=threads)
+    runner = compiled.bind({b: storage.array(b, solution) for b in persistent_buffers(program)})
+    return Executable(program, solution, shapes, runner, compiled)
 
 
 def persistent_buffers(program: Program) -> list[Buffer]:
@@ -73,10 +78,3 @@ def _reference(program: Program, storage: Storage, solution: Solution) -> Runner
             out[...] = result
 
     return run
-
-
-def _compiled(program: Program, storage: Storage, solution: Solution, threads: int) -> Runner:
-    from ocannl_lang.codegen.cpu import compile_program
-
-    compiled = compile_program(program, threads=threads)
-    return compiled.bind({b: storage.array(b, solution) for b in persistent_buffers(program)})

@@ -203,3 +203,14 @@ class Routine:
                 self._record[3] = pool(self._executor, self._threads)
                 self._generation = _generation
             self._call()
+
+    def records(self) -> ctypes.Array[ctypes.c_int64]:
+        """For each step a record of four words that, given to the executor's `call`, runs it alone on the arrays of the last call.
+
+        For measuring: the records hold as long as the routine and the arrays of that call live.
+        """
+        steps, count, table, threads = self._record
+        words: list[int] = []
+        for k in range(count):
+            words += [steps + 32 * k, 1, table, threads]
+        return (ctypes.c_int64 * len(words))(*words)
