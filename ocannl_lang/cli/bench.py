@@ -89,6 +89,7 @@ def bench(
     except ProgramErrors as error:
         show_diagnostics(error.diagnostics, sys.stderr)
         raise Failure("") from None
+    show_diagnostics(program.checked.diagnostics, sys.stderr)
     _check_names(program, names)
     _check_shapes(program, [name for name, _ in shapes])
     with _progress() as begin:

@@ -78,7 +78,7 @@ def _routine_text(r: RoutineReport, sort: str, schedules: bool) -> str:
     if not r.kernels:
         return lines[0] + "\n  nothing to compute"
     rows = _rows(r.kernels, sort)
-    head = ("time", "each", "share", "GFLOP", "GFLOP/s", "bytes", "GB/s", "limit", "bound by", "threads", "kernel")
+    head = ("time", "each", "share", "flop", "GFLOP/s", "bytes", "GB/s", "of limit", "bound by", "threads", "kernel")
     table: list[tuple[str, ...]] = [head]
     whole = r.kernel_seconds or 1.0
     for row in rows:
@@ -113,7 +113,7 @@ def _cells(row: _Row, whole: float) -> tuple[str, ...]:
         duration(row.seconds),
         duration(row.seconds / n) if n > 1 else "",
         f"{100 * row.seconds / whole:.1f} %",
-        f"{row.operations * 1e-9:.3g}" + ("*" if functions else "") if row.operations else "-",
+        operations(row.operations) + ("*" if functions else "") if row.operations else "-",
         f"{rate:.1f}" if row.operations else "-",
         amount(row.bytes),
         f"{flow:.1f}",
@@ -139,12 +139,10 @@ def _place(span: Span) -> str:
 def _machine_lines(report: Report) -> list[str]:
     lines: list[str] = []
     for c in report.ceilings.values():
+        moved = ", ".join(f"{amount(b.size)} {b.read * 1e-9:.0f}/{b.copy * 1e-9:.0f}" for b in c.bandwidths)
         lines.append(
             f"limits with {_count(c.threads, 'thread')}: {c.flops * 1e-9:.0f} GFLOP/s in f32, {c.flops64 * 1e-9:.0f} in f64; "
-            "GB/s read, copied: "
-            + ", ".join(f"{amount(b.size)} {b.read * 1e-9:.0f}, {b.copy * 1e-9:.0f}" for b in c.bandwidths).replace(
-                ", ", "; "
-            )
+            f"GB/s when reading/copying {moved}"
         )
     if lines:
         lines.append("* functions (division, roots, exponentials, …) count as several operations")
@@ -168,6 +166,14 @@ def amount(count: int) -> str:
         if count >= factor:
             return f"{_digits(count / factor)} {unit}"
     return f"{count} B"
+
+
+def operations(count: int) -> str:
+    """A number of operations."""
+    for factor, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= factor:
+            return f"{_digits(count / factor)} {unit}"
+    return str(count)
 
 
 def _digits(x: float) -> str:

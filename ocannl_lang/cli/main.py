@@ -89,6 +89,7 @@ def ocn(context: click.Context) -> None:
     ocn run model.ocn --epochs 5     trains the model: the options after the file are those of its main
     ocn check                        all mistakes in the .ocn files of this folder, without running anything
     ocn test model.ocn               runs its tests
+    ocn bench model.ocn              how long its routines take, kernel by kernel
     ocn explain E0405                what an error means and how it is repaired
     """
     if context.invoked_subcommand is None:

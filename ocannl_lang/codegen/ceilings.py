@@ -7,6 +7,7 @@ copying, where both what is read and what is written count.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Ceilings:
 
     def memory_seconds(self, read: int, written: int) -> float:
         """The least time to move bytes, where all of them are as near as that many bytes can be."""
-        found = next((b for b in self.bandwidths if b.size >= read + written), self.bandwidths[-1])
+        found = min(self.bandwidths, key=lambda b: abs(math.log2(b.size / max(1, read + written))))
         # Per byte: reading takes 1/read; a copy of one byte in and one out takes 2/copy.
         writing = max(2 / found.copy - 1 / found.read, 0.0)
         return read / found.read + written * writing
@@ -69,7 +70,8 @@ def measure_ceilings(threads: int, largest: int = SIZES[-1]) -> Ceilings:
     names = ["ocn_fma32", "ocn_fma64", "ocn_read", "ocn_copy"]
     found, keep = link([object_code(text(target), target, cache_dir())], names)
     at = [found[n] for n in names]
-    memory = _Memory(wanted[-1], threads)
+    group = target.vector_bytes * _UNROLLED
+    memory = _Memory(wanted[-1], group * threads)
     bandwidths: list[Bandwidth] = []
     for size in wanted:
         read = _moved(at[2], size, size, threads, memory, target, keep)
@@ -80,11 +82,11 @@ def measure_ceilings(threads: int, largest: int = SIZES[-1]) -> Ceilings:
 
 
 class _Memory:
-    """What is read and written."""
+    """What is read and written; at least `least` bytes each, so that every thread has something."""
 
-    def __init__(self, size: int, threads: int) -> None:
-        self.source = aligned(size)
-        self.target = aligned(max(size // 2, 64 * threads))
+    def __init__(self, size: int, least: int) -> None:
+        self.source = aligned(max(size, least))
+        self.target = aligned(max(size // 2, least))
         # Zeroed memory is one page many times over until it is written.
         self.source[:] = 1
         self.target[:] = 1
@@ -102,7 +104,7 @@ def _moved(
     at: int, size: int, each: int, threads: int, memory: _Memory, target: Target, keep: object
 ) -> float:  # fmt: skip
     """Bytes a second; `each` bytes lie in every array that is touched."""
-    share = each // threads // (target.vector_bytes * _UNROLLED)
+    share = max(1, each // threads // (target.vector_bytes * _UNROLLED))
     repeats = max(1, _LEAST_BYTES // size)
     memory.counts[:] = share, repeats
     count = share * target.vector_bytes * _UNROLLED * threads * (size // each)

@@ -57,10 +57,14 @@ define internal i64 @now() #0 {
 """
 
 _ARM = """
+declare i64 @llvm.read_volatile_register.i64(metadata)
+
 define internal i64 @now() #0 {
-  %t = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()
+  %t = call i64 @llvm.read_volatile_register.i64(metadata !0)
   ret i64 %t
 }
+
+!0 = !{!"cntvct_el0"}
 """
 
 _SYSTEM = """

@@ -5,7 +5,7 @@ Sizes that the signature leaves open are given by name, for an argument (`x=64x2
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ocannl_lang.driver.program import Routine, bind_sizes
 from ocannl_lang.graph import ir
+from ocannl_lang.graph.dtypes import INTS
 from ocannl_lang.graph.ir import Value
-from ocannl_lang.loops.ir import Access, Affine, Apply, Buffer, Dynamic, Expr, Position, Program, accesses
+from ocannl_lang.loops.ir import Access, Apply, Buffer, Dynamic, Expr, Position, Program, accesses
 from ocannl_lang.shapes.terms import ROW_KINDS, DimVar, Size, Unknown
 
 Array = NDArray[Any]
@@ -34,26 +35,26 @@ class Unsized:
 
 
 def argument_shapes(routine: Routine, given: Shapes) -> list[tuple[int, ...]] | Unsized:
-    """The shapes of a routine's arguments."""
+    """The shapes of a routine's arguments. Raises `ProgramErrors` (E0701) where given ones do not fit the signature."""
     inputs = routine.built.graph.inputs
-    written = {name: text for name, _, text in routine.inputs}
-    sizes = _sizes(routine, given)
+    sizes = _sizes(inputs, given)
     shapes: list[tuple[int, ...]] = []
     for value in inputs:
-        own = given.get(value.name)
-        shape = own if own is not None and not _is_size(inputs, value.name) else _known(value, sizes)
+        shape = given.get(value.name) or _known(value, sizes)
         if shape is None:
-            unknown = [d.value.name for d in _dims(value) if isinstance(d, Size) and isinstance(d.value, Unknown)]
-            open_rows = any(value.shape.row(kind).var is not None for kind in ROW_KINDS)
-            anonymous = any(isinstance(d, DimVar) for d in _dims(value))
-            named = [n for n in dict.fromkeys(unknown) if (n,) and n not in given]
-            if open_rows or anonymous or not named:
-                helps = f"--shape {value.name}=2x3"
-            else:
-                helps = " ".join(f"--shape {n}=64" for n in named)
-            return Unsized(f"`{value.name}: {written.get(value.name) or '?'}`", helps)
+            written = next(text for name, _, text in routine.inputs if name == value.name)
+            return Unsized(f"`{value.name}: {written}`", _how_to_give(value, sizes))
         shapes.append(shape)
     return shapes
+
+
+def _how_to_give(value: Value, sizes: Mapping[Unknown, int]) -> str:
+    rows = [value.shape.row(kind) for kind in ROW_KINDS]
+    dims = _dims(value)
+    if any(r.var is not None for r in rows) or any(isinstance(d, DimVar) for d in dims):
+        return f"--shape {value.name}=" + "x".join(str(2 + i) for i in range(max(1, len(dims))))
+    unknown = [d.value for d in dims if isinstance(d, Size) and isinstance(d.value, Unknown)]
+    return " ".join(f"--shape {u.name}=64" for u in dict.fromkeys(unknown) if u not in sizes)
 
 
 def shape_names(routine: Routine) -> list[str]:
@@ -63,21 +64,15 @@ def shape_names(routine: Routine) -> list[str]:
     return list(dict.fromkeys([*(v.name for v in inputs), *sizes]))
 
 
-def _is_size(inputs: Sequence[Value], name: str) -> bool:
-    """Whether a name that is given is that of a size only."""
-    return all(v.name != name for v in inputs)
-
-
-def _sizes(routine: Routine, given: Shapes) -> dict[Unknown, int]:
-    """What the given shapes say about the sizes in the signature."""
-    inputs = routine.built.graph.inputs
+def _sizes(inputs: Sequence[Value], given: Shapes) -> dict[Unknown, int]:
+    """What is given says about the sizes in the signature. A name of both an argument and a size is the argument's."""
+    arguments = {v.name for v in inputs}
     found: dict[Unknown, int] = {}
-    for value in inputs:
-        for dim in _dims(value):
-            if isinstance(dim, Size) and isinstance(dim.value, Unknown):
-                own = given.get(dim.value.name)
-                if own is not None and len(own) == 1 and _is_size(inputs, dim.value.name):
-                    found[dim.value] = own[0]
+    for dim in (d for v in inputs for d in _dims(v)):
+        if isinstance(dim, Size) and isinstance(dim.value, Unknown) and dim.value.name not in arguments:
+            own = given.get(dim.value.name)
+            if own is not None and len(own) == 1:
+                found[dim.value] = own[0]
     for value in inputs:
         own = given.get(value.name)
         if own is not None:
@@ -129,47 +124,44 @@ def fill(routine: Routine, program: Program, arrays: Sequence[Array], seed: int 
 
 def _limits(program: Program) -> dict[Buffer, int]:
     """For each input of ints the least size that it is used as a position of."""
+    # Ints that are computed from an input stand for it; buffers that hold positions stand for these.
     source: dict[Buffer, Buffer] = {b: b for b in program.inputs}
+    ranges: dict[Buffer, int] = {}
     found: dict[Buffer, int] = {}
-
-    def limit(e: Expr, size: int) -> None:
-        for a in accesses(e):
-            b = source.get(a.buffer)
-            if b is not None:
-                found[b] = min(size, found.get(b, size))
-
-    def look(e: Expr) -> None:
-        stack = [e]
-        while stack:
-            e = stack.pop()
-            match e:
-                case Apply(fn="eq", args=(a, b)):
-                    for x, y in ((a, b), (b, a)):
-                        if isinstance(_plain(y), Position):
-                            position = _plain(y)
-                            assert isinstance(position, Position)
-                            limit(x, position.index.bounds()[1] + 1)
-                    stack.extend((a, b))
-                case Apply(args=args):
-                    stack.extend(args)
-                case Access():
-                    indices(e)
-                case _:
-                    pass
-
-    def indices(a: Access) -> None:
-        for index, size in zip(a.index, a.buffer.shape, strict=True):
-            if isinstance(index, Dynamic):
-                limit(index.value, size)
-                look(index.value)
-
     for assign in program.assigns:
-        value = _plain(assign.value)
-        if isinstance(value, Access) and value.buffer in source and all(isinstance(i, Affine) for i in value.index):
-            source.setdefault(assign.target.buffer, source[value.buffer])
-        look(assign.value)
-        indices(assign.target)
+        target, value = assign.target.buffer, _plain(assign.value)
+        if isinstance(value, Position):
+            ranges[target] = value.index.bounds()[1] + 1
+        elif target.prec in INTS and target.prec != "u8":
+            inputs = (source[a.buffer] for a in accesses(value) if a.buffer in source)
+            source.update((target, b) for b in inputs if b.prec in INTS)
+        for used, size in _positions([assign.value, assign.target], ranges):
+            for b in (source[a.buffer] for a in accesses(used) if a.buffer in source):
+                found[b] = min(size, found.get(b, size))
     return found
+
+
+def _positions(expressions: Sequence[Expr], ranges: Mapping[Buffer, int]) -> Iterator[tuple[Expr, int]]:
+    """What is used as a position, or compared with one (as `one_hot` does), and how many positions there are."""
+    stack = list(expressions)
+    while stack:
+        match stack.pop():
+            case Access(buffer=buffer, index=index):
+                for i, size in zip(index, buffer.shape, strict=True):
+                    if isinstance(i, Dynamic):
+                        yield i.value, size
+                        stack.append(i.value)
+            case Apply(fn="eq", args=(a, b)):
+                for x, y in ((a, _plain(b)), (b, _plain(a))):
+                    if isinstance(y, Position):
+                        yield x, y.index.bounds()[1] + 1
+                    elif isinstance(y, Access) and y.buffer in ranges:
+                        yield x, ranges[y.buffer]
+                stack += (a, b)
+            case Apply(args=args):
+                stack += args
+            case _:
+                pass
 
 
 def _plain(e: Expr) -> Expr:

@@ -30,6 +30,7 @@ from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.memory import Outside
 from ocannl_lang.schedule.trees import computes
 from ocannl_lang.source import Span
+from ocn_runtime.cpu import Routine as BoundRoutine
 
 Array = NDArray[Any]
 Bound = Literal["arithmetic", "memory", "latency/overhead"]
@@ -38,7 +39,7 @@ NEAR = 0.3
 """The share of a ceiling from which on it is what bounds a kernel."""
 _BATCH = 20
 _MOST_PASSES = 2000
-_LEAST_PASSES = 5
+_LEAST_PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,31 +178,40 @@ class _Measured:
 
 def _measure(run: _Run, timer: StepTimer, seconds: float) -> _Measured:
     bound = run.compiled.bind(run.kept)
-    bound(run.inputs, run.outputs, 0, 0)
     whole: list[float] = []
     passes: list[NDArray[np.int64]] = []
-    count = 0
+    _timed_calls(run, bound, 1)
     began = time.perf_counter()
-    while count < _LEAST_PASSES or (time.perf_counter() - began < seconds and count < _MOST_PASSES):
-        run.restore()
-        bound(run.inputs, run.outputs, 0, 0)
-        repeats = 1 if not whole else max(1, min(_BATCH, int(0.1 * seconds / max(whole[0], 1e-9))))
-        for i in range(repeats):
-            start = time.perf_counter()
-            bound(run.inputs, run.outputs, 0, i)
-            whole.append(time.perf_counter() - start)
-        run.restore()
-        bound(run.inputs, run.outputs, 0, 0)
+    repeats = 1
+    while len(whole) < _LEAST_PASSES or (time.perf_counter() - began < seconds and len(whole) < _MOST_PASSES):
+        _start_afresh(run, bound, repeats)
+        whole += _timed_calls(run, bound, repeats)
+        _start_afresh(run, bound, repeats)
         passes.append(timer.passes(bound, repeats))
-        count += repeats
-    run.restore()
+        repeats = max(1, min(_BATCH, int(0.1 * seconds / max(whole[0], 1e-9))))
     each = timer.nanoseconds_per_count() * 1e-9
     ticks = np.median(np.concatenate(passes), axis=0)
     steps = [max(0.0, float(t)) * each for t in ticks - timer.empty(200)]
     kernels = run.compiled.plan.kernels
     works = [work_of(k) for k in kernels]
     threads = [min(run.compiled.threads, max(1, s.turns)) for s in run.compiled.steps]
-    return _Measured(run, float(np.median(whole)), _empty_call(run), steps, count, works, threads)
+    return _Measured(run, float(np.median(whole)), _empty_call(run), steps, len(whole), works, threads)
+
+
+def _start_afresh(run: _Run, bound: BoundRoutine, repeats: int) -> None:
+    """Parameters as they were; for short routines a call that brings everything into the caches."""
+    run.restore()
+    if repeats > 1:
+        bound(run.inputs, run.outputs, 0, 0)
+
+
+def _timed_calls(run: _Run, bound: BoundRoutine, repeats: int) -> list[float]:
+    times: list[float] = []
+    for i in range(repeats):
+        start = time.perf_counter()
+        bound(run.inputs, run.outputs, 0, i)
+        times.append(time.perf_counter() - start)
+    return times
 
 
 def _empty_call(run: _Run) -> float:
