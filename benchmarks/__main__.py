@@ -1,114 +1,144 @@
-"""The runner: `python -m benchmarks [NAMES] [--rounds N] [--threads N]`."""
+"""The command: `python -m benchmarks [--case NAME]... [--peer NAME]... [--threads 1 2] [--budget SECONDS] [--json FILE]`."""
 
 from __future__ import annotations
 
 import argparse
-import math
-import os
-import statistics
+import dataclasses
+import importlib.util
+import json
 import subprocess
 import sys
-import time
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from benchmarks.cases import CASES, Case
-
-TURN_SECONDS = 0.05
-"""How long a peer repeats its work in one turn."""
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ocn beside numpy and PyTorch.")
-    parser.add_argument("names", nargs="*", help="only cases whose name contains one of these")
-    parser.add_argument("--rounds", type=int, default=20, help="turns of each peer (20)")
-    parser.add_argument("--threads", type=int, default=1, help="threads of each peer (1)")
-    parser.add_argument("--worker", nargs=2, metavar=("CASE", "PEER"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        return work(CASES[int(options.worker[0])], options.worker[1])
-    failed = False
-    print(f"{'case':44} {'peer':6} {'median':>11} {'GFLOP/s':>9} {'ocn is':>14}")
-    for index, case in enumerate(CASES):
-        if not options.names or any(n in case.name for n in options.names):
-            failed |= not compare(index, case, options.rounds, options.threads)
-    return 1 if failed else 0
+from benchmarks.fresh import KINDS
+from benchmarks.goals import Judged, judged
+from benchmarks.machine import description, usable_cpus
+from benchmarks.peers import LIBRARIES, PEERS
+from benchmarks.processes import ROOT, end_group, environment, own_group
+from benchmarks.results import Ceilings, Results
+from benchmarks.runner import note, progress, time_case
+from benchmarks.table import text_of
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
-    name: str
-    process: subprocess.Popen[str]
-    first: float
-    """The number that its first run gave."""
-
-
-def compare(index: int, case: Case, rounds: int, threads: int) -> bool:
-    """Run one case and print its rows; false if the peers disagree."""
-    peers = [p for name in case.peers if (p := start(index, name, threads)) is not None]
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    results = Results()
+    cpus = usable_cpus()
+    stopped = False
     try:
-        for peer in peers:
-            if not math.isclose(peer.first, peers[0].first, rel_tol=1e-3, abs_tol=1e-4):
-                print(f"{case.name:44} {peer.name} gives {peer.first}, {peers[0].name} {peers[0].first}")
-                return False
-        times: dict[str, list[float]] = {p.name: [] for p in peers}
-        for turn in range(rounds):
-            for peer in peers[turn % len(peers) :] + peers[: turn % len(peers)]:
-                times[peer.name].append(ask(peer.process, "turn"))
+        _measure(options, cpus, results)
+    except KeyboardInterrupt:
+        stopped = True
+        note(results, "stopped before the end")
     finally:
-        for peer in peers:
-            peer.process.kill()
-            peer.process.wait()
-    own = statistics.median(times["ocn"]) if "ocn" in times else math.nan
-    for name, measured in times.items():
-        median = statistics.median(measured)
-        factor = "" if name == "ocn" else f"{median / own:.2f}x as fast"
-        print(f"{case.name:44} {name:6} {1e6 * median:8.1f} µs {case.operations / median / 1e9:9.1f} {factor:>14}")
-    return True
+        progress("", keep=False)
+    machine, goals = description(), judged(results)
+    print(text_of(results, machine, goals))
+    if options.json:
+        Path(options.json).write_text(json.dumps(_as_data(results, machine, goals), indent=1), encoding="utf-8")
+    return 130 if stopped else 0
 
 
-def start(index: int, name: str, threads: int) -> Peer | None:
-    """The process of a peer, or None if its library is missing."""
-    limits = {k: str(threads) for k in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OCN_THREADS")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", "--worker", str(index), name],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **limits},
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if line.startswith("missing") or not line:
-        process.wait()
-        print(f"({name}: {line.strip() or 'failed to start'})", file=sys.stderr)
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ocn beside numpy, PyTorch and JAX.")
+    several: dict[str, Any] = dict(action="extend", nargs="+", metavar="NAME")
+    parser.add_argument("--case", **several, help="only these cases or families; `--case list` names them")
+    parser.add_argument("--peer", **several, choices=list(PEERS), help=f"only these: {', '.join(PEERS)}")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of threads (1 2)")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds for which each row is timed (2)")
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file")
+    options = parser.parse_args(arguments)
+    names = {n for c in CASES for n in (c.name, c.family)} | set(KINDS)
+    if options.case == ["list"]:
+        for case in CASES:
+            print(f"{case.name:24} {case.summary}")
+        print(*KINDS, sep="\n")
+        sys.exit(0)
+    unknown = [n for n in options.case or () if n not in names]
+    if unknown or options.budget <= 0 or min(options.threads) < 1:
+        parser.error(f"there is no case {', '.join(unknown)}" if unknown else "threads and budget are greater than 0")
+    return options
+
+
+def _measure(options: argparse.Namespace, cpus: list[int], results: Results) -> None:
+    peers = _installed(options.peer or list(PEERS), results)
+    threads = _possible(options.threads, cpus, results)
+    cases = [c for c in CASES if not options.case or c.name in options.case or c.family in options.case]
+    if cases:
+        for number in threads:
+            progress(f"ceilings, {number} thread{'s' * (number > 1)}")
+            found = _ceilings(number, cpus, results)
+            if found is not None:
+                results.ceilings[number] = found
+    for case in cases:
+        for number in threads:
+            time_case(case, number, peers, cpus, options.budget, results)
+    for name, kind in KINDS.items():
+        if not options.case or name in options.case:
+            kind(peers, max(threads), cpus, options.budget, results)
+
+
+def _installed(names: Sequence[str], results: Results) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        if importlib.util.find_spec(LIBRARIES.get(name, name)) is None or importlib.util.find_spec(PEERS[name]) is None:
+            note(results, f"{name} is left out: it is not installed")
+        else:
+            found.append(name)
+    return found
+
+
+def _possible(threads: Sequence[int], cpus: Sequence[int], results: Results) -> list[int]:
+    """The numbers of threads that this machine has processors for."""
+    if cpus and max(threads) > len(cpus):
+        note(results, f"there are {len(cpus)} processors: no measurement with more threads")
+        return [n for n in threads if n <= len(cpus)] or [len(cpus)]
+    return list(threads)
+
+
+def _ceilings(threads: int, cpus: list[int], results: Results) -> Ceilings | None:
+    """Measured in a process of its own, so that its arrays are gone afterwards."""
+    request = json.dumps({"threads": threads, "cpus": cpus[:threads]})
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.ceilings", request],
+            cwd=ROOT,
+            env=environment(threads, Path(folder)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **own_group(),
+        )
+        try:
+            output, errors = process.communicate()
+        finally:
+            end_group(process)
+    if process.returncode != 0:
+        lines = errors.decode(errors="replace").strip().splitlines() or [""]
+        note(results, f"the ceilings could not be measured: {lines[-1]}")
         return None
-    return Peer(name, process, float(line))
+    return Ceilings(**json.loads(output))
 
 
-def ask(process: subprocess.Popen[str], what: str) -> float:
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(f"{what}\n")
-    process.stdin.flush()
-    return float(process.stdout.readline())
+def _as_data(results: Results, machine: dict[str, str], goals: Sequence[Judged]) -> dict[str, Any]:
+    """Everything, for `json`."""
+    return {
+        "machine": machine,
+        "versions": results.versions,
+        "ceilings": [dataclasses.asdict(c) for c in results.ceilings.values()],
+        "rows": [{**dataclasses.asdict(row), "case": _case_name(row.case)} for row in results.rows],
+        "singles": [dataclasses.asdict(single) for single in results.singles],
+        "void": [{"case": name, "threads": n, "why": why} for (name, n), why in results.void.items()],
+        "notes": results.notes,
+        "goals": [dataclasses.asdict(goal) for goal in goals],
+    }
 
 
-def work(case: Case, peer: str) -> int:
-    """A peer's process: prints its first number, then for each line of standard input the seconds of one run."""
-    try:
-        run = case.peers[peer]()
-    except ImportError as error:
-        print(f"missing: {error}", flush=True)
-        return 0
-    print(run(), flush=True)
-    for _ in range(3):
-        run()
-    for _ in sys.stdin:
-        count, begin = 0, time.perf_counter()
-        while count == 0 or time.perf_counter() - begin < TURN_SECONDS:
-            run()
-            count += 1
-        print((time.perf_counter() - begin) / count, flush=True)
-    return 0
+def _case_name(case: Case) -> str:
+    return case.name
 
 
 if __name__ == "__main__":

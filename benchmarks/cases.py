@@ -1,126 +1,127 @@
-"""The cases: what each peer computes. A setup returns a function that does the work once and gives a number to compare."""
+"""The cases: what every peer computes, and how much work one call of it is.
+
+`values.py` gives the initial parameters and the batches of a case, `peers/` its computation, `programs/` the Ocn programs.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-import numpy as np
-
-Work = Callable[[], float]
+Unit = Literal["flop", "byte", "call"]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`peers` by name, each a setup; `operations` of one run in floating-point operations."""
+    """One row of the table.
+
+    `work` counts one call: floating-point operations of the products and convolutions (two for a multiply-add; the backward pass
+    without the gradient of the input), or bytes that have to be read and written. `sizes` are those of the family.
+    """
 
     name: str
-    operations: float
-    peers: dict[str, Callable[[], Work]]
+    family: str
+    unit: Unit
+    work: float
+    sizes: tuple[int, ...] = ()
+    summary: str = ""
+
+    @property
+    def trained(self) -> bool:
+        """Whether a call is a step of training, so that the loss after `STEPS` steps is compared."""
+        return self.family in TRAINED
 
 
-# ---------------------------------------------------------------- a matrix product
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """The sizes of a GPT: `length` positions in each of `batch` sequences, `vocabulary` characters."""
 
-SIZE = 512
+    depth: int
+    width: int
+    heads: int
+    hidden: int
+    length: int
+    batch: int
+    vocabulary: int = 0
 
+    @property
+    def head(self) -> int:
+        """The width of one head."""
+        return self.width // self.heads
 
-def _matrices() -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((SIZE, SIZE), np.float32), rng.standard_normal((SIZE, SIZE), np.float32)
-
-
-def product_numpy() -> Work:
-    a, b = _matrices()
-    return lambda: float((a @ b)[0, 0])
-
-
-def product_torch() -> Work:
-    import torch
-
-    a, b = (torch.from_numpy(m) for m in _matrices())
-    return lambda: float((a @ b)[0, 0])
-
-
-def product_ocn() -> Work:
-    module = _program(
-        f"routine f(a: f32[{SIZE}, {SIZE}], b: f32[{SIZE}, {SIZE}]): return a +*{{i, k; k, j => i, j}} b\n"
-    )
-    a, b = _matrices()
-    return lambda: float(module.f(a, b)[0, 0])
+    def block_flop(self, positions: int) -> float:
+        """Of one block for one sequence of which `positions` are computed, each of which looks at all `length` positions."""
+        dense = 4 * self.width**2 + 2 * self.width * self.hidden
+        return 2.0 * positions * (dense + 2 * self.length * self.width)
 
 
-# ---------------------------------------------------------------- a training step
+GPT_MINI = Transformer(depth=4, width=128, heads=4, hidden=512, length=64, batch=8, vocabulary=65)
+GPT2 = Transformer(depth=1, width=768, heads=12, hidden=3072, length=128, batch=1)
 
-BATCH, INPUTS, HIDDEN, CLASSES = 64, 784, 128, 10
-RATE = 0.05
+TRAINED = ("mlp", "makemore", "lenet", "gpt_mini")
+RATES = {"mlp": 0.05, "makemore": 0.1, "lenet": 0.01, "gpt_mini": 0.001}
+"""The learning rates: SGD, but Adam with its usual constants for `gpt_mini`."""
 
+EPSILON = 1e-5
+"""Of layer norm."""
 
-def _batch() -> tuple[Any, Any, Any, Any]:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((BATCH, INPUTS), np.float32)
-    labels = rng.integers(0, CLASSES, BATCH).astype(np.int32)
-    w1 = 0.05 * rng.standard_normal((HIDDEN, INPUTS), np.float32)
-    w2 = 0.05 * rng.standard_normal((CLASSES, HIDDEN), np.float32)
-    return x, labels, w1, w2
+STEPS = 20
+"""After so many steps of training the losses are compared."""
 
+BATCHES = 4
+"""Different batches of a training case; step i takes batch i modulo this."""
 
-def step_torch() -> Work:
-    import torch
-
-    x, labels, w1, w2 = _batch()
-    first, last = torch.nn.Linear(INPUTS, HIDDEN), torch.nn.Linear(HIDDEN, CLASSES)
-    with torch.no_grad():
-        first.weight.copy_(torch.from_numpy(w1))
-        last.weight.copy_(torch.from_numpy(w2))
-        first.bias.zero_()
-        last.bias.zero_()
-    optimiser = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=RATE)
-    tx, ty = torch.from_numpy(x), torch.from_numpy(labels.astype(np.int64))
-
-    def work() -> float:
-        optimiser.zero_grad()
-        loss = torch.nn.functional.cross_entropy(last(torch.relu(first(tx))), ty)
-        loss.backward()
-        optimiser.step()
-        return loss.item()
-
-    return work
+SQUARES = (64, 128, 256, 512, 1024, 2048)
+LAYERS = (1, 2, 4, 8, 16)
+"""The depths of which compile times are measured."""
 
 
-def step_ocn() -> Work:
-    module = _program(
-        "from loss import cross_entropy\nfrom nn import mlp\nfrom optim import sgd\n"
-        f"let net = mlp[[{HIDDEN}], out = {CLASSES}]\n"
-        f"routine step(x: f32[{BATCH} | {INPUTS}], labels: i32[{BATCH} | ], lr: f32) -> f32:\n"
-        "    let loss = cross_entropy(net(x), labels)\n    update(loss)\n"
-        "    for p in params(loss): sgd(p, lr)\n    return loss\n"
-    )
-    x, labels, w1, w2 = _batch()
-    module.params["net.w"], module.params["net.w_out"] = w1, w2
-    return lambda: float(module.step(x, labels, RATE))
+def gpt_mini(depth: int) -> Case:
+    """A step of a GPT as in `GPT_MINI`, but `depth` layers deep."""
+    g = GPT_MINI
+    flop = 3 * g.batch * (depth * g.block_flop(g.length) + 2.0 * g.length * g.width * g.vocabulary)
+    name = "gpt_mini" if depth == g.depth else f"gpt_mini of {depth} layers"
+    return Case(name, "gpt_mini", "flop", flop, (depth,), f"GPT, {depth} layers, width 128, length 64, batch 8, Adam")
 
 
-def _program(text: str) -> Any:
-    import ocannl_lang
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "program.ocn"
-        file.write_text(text, encoding="utf-8")
-        return ocannl_lang.load(file)
+def _product(count: int, m: int, k: int, n: int, name: str = "") -> Case:
+    name = name or f"gemm {m}x{k}x{n}"
+    summary = f"{f'{count} products ' if count > 1 else ''}{m}x{k} · {k}x{n}"
+    return Case(name, "gemm", "flop", 2.0 * count * m * k * n, (count, m, k, n), summary)
 
 
-CASES = (
-    Case(
-        f"matrix product {SIZE}x{SIZE}x{SIZE}",
-        2.0 * SIZE**3,
-        {"ocn": product_ocn, "numpy": product_numpy, "torch": product_torch},
+def _rows(name: str) -> Case:
+    return Case(name, "pointwise", "byte", 2.0 * 4 * 4096 * 1024, (4096, 1024), f"{name} of 4096 rows of 1024")
+
+
+def _trained(name: str, forward: tuple[int, ...], batch: int, summary: str) -> Case:
+    """`forward`: multiply-adds of each layer for one example; the first has no gradient of its input."""
+    return Case(name, name, "flop", 2.0 * batch * (3 * sum(forward) - forward[0]), (), summary)
+
+
+CASES: tuple[Case, ...] = (
+    *(_product(1, n, n, n, f"gemm {n}") for n in SQUARES),
+    _product(1, 64, 784, 128),
+    _product(1, 32, 512, 2048),
+    _product(1, 1, 768, 3072),
+    _product(16, 128, 64, 128, "gemm 16 of 128x64x128"),
+    *(_rows(name) for name in ("gelu", "softmax", "layer norm")),
+    _trained("mlp", (784 * 128, 128 * 64, 64 * 10), 64, "784-128-64-10, relu, batch 64, SGD"),
+    Case("makemore", "makemore", "flop", 2.0 * 32 * 3 * (30 * 200 + 200 * 27), (), "context 3, hidden 200 tanh, batch 32, SGD"),
+    _trained(
+        "lenet",
+        (24 * 24 * 6 * 25, 8 * 8 * 16 * 150, 256 * 120, 120 * 84, 84 * 10),
+        32,
+        "two convolutions 5x5, 120-84-10, batch 32, SGD",
     ),
-    Case(
-        f"step of a perceptron {INPUTS}-{HIDDEN}-{CLASSES}, batch {BATCH}",
-        2.0 * BATCH * (2 * INPUTS * HIDDEN + 3 * HIDDEN * CLASSES),
-        {"ocn": step_ocn, "torch": step_torch},
-    ),
-)
+    gpt_mini(GPT_MINI.depth),
+    Case("gpt2_block", "gpt2", "flop", GPT2.block_flop(GPT2.length), (), "a block of GPT-2 small, 128 positions, forward"),
+    Case("gpt2_token", "gpt2", "flop", GPT2.block_flop(1), (), "the same for one token, 127 before it cached"),
+    Case("call", "call", "call", 1.0, (), "8 numbers plus 1: what a call costs"),
+)  # fmt: skip
+
+
+def case_named(name: str) -> Case:
+    """The case of that name, those of other depths included. `KeyError` if there is none."""
+    found = {c.name: c for c in (*CASES, *(gpt_mini(n) for n in LAYERS))}
+    return found[name]
