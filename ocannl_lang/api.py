@@ -24,8 +24,11 @@ from numpy.typing import NDArray
 from ocannl_lang.diagnostics.model import Diagnostic
 from ocannl_lang.host.interop import Misfit, as_array, convert, fit
 from ocannl_lang.source import Source, Span
+from ocn_runtime.calls import UNPREPARED, PreparedCall, Taken, number_or_array, prepare_call
+from ocn_runtime.cpu import Routine as Runner
 
 if TYPE_CHECKING:
+    from ocannl_lang.driver.execution import Executable
     from ocannl_lang.driver.program import Program
     from ocannl_lang.driver.program import Routine as Compiled
 
@@ -167,6 +170,8 @@ class Routine:
         self._lock = lock
         self._names = [name for name, _, _ in compiled.inputs]
         self._dtypes: list[np.dtype[Any]] = []
+        self._prepared: PreparedCall | None = None
+        self._calls: dict[Executable, PreparedCall] = {}
         self._faults = _faults()
         self.__name__ = compiled.name
         self.__qualname__ = compiled.name
@@ -175,25 +180,25 @@ class Routine:
 
     def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
         """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy arguments."""
+        # The common case first: the sizes of the last call, and nothing to convert.
+        if self._prepared is not None and not named:
+            results = self._prepared(args, out)
+            if results is not UNPREPARED:
+                return results
         if named or len(args) != len(self._names):
             args = self._in_order(args, named)
         try:
             dtypes = self._dtypes or self._input_dtypes()
-            # The common case first: arrays that fit as they are cost no call.
-            arrays = [
-                a if type(a) is np.ndarray and a.dtype is d and a.flags.c_contiguous and a.flags.aligned
-                else self._argument(i, a, d, copy)
-                for i, (a, d) in enumerate(zip(args, dtypes))
-            ]  # fmt: skip
+            arrays = [self._argument(i, a, d, copy) for i, (a, d) in enumerate(zip(args, dtypes))]
             if out is not None:
                 return self._into(out, arrays)
             with self._lock:
-                results = self._compiled.call(arrays)
+                results = self._run(arrays, None)
         except self._faults as error:
             raise error_from(error, self._program) from None
         if not self._compiled.tuple_result:
-            return _value(results[0]) if results else None
-        return tuple(map(_value, results))
+            return number_or_array(results[0]) if results else None
+        return tuple(map(number_or_array, results))
 
     def __repr__(self) -> str:
         return f"<Ocn routine {self.__name__}{self.__signature__}>"
@@ -209,6 +214,30 @@ class Routine:
     def source(self) -> str:
         """The text of the routine."""
         return self._compiled.span.text
+
+    def _run(self, arrays: list[Array], out: list[Array] | None) -> list[Array]:
+        """One call, after which calls with arrays of these shapes are prepared."""
+        results, executable = self._compiled.invoke(arrays, out)
+        self._prepared = self._calls.get(executable) or self._prepare(executable, arrays)
+        return results
+
+    def _prepare(self, executable: Executable, arrays: list[Array]) -> PreparedCall | None:
+        from ocannl_lang.graph.dtypes import dtype
+
+        runner = executable.runner
+        if not isinstance(runner, Runner):
+            return None
+        limits = self._compiled.limits(arrays)
+        found = self._calls[executable] = prepare_call(
+            runner,
+            [Taken(a.shape, d, limit) for a, d, limit in zip(arrays, self._dtypes, limits, strict=True)],
+            [Taken(tuple(b.shape), dtype(b.prec)) for b in executable.program.outputs],
+            self._lock,
+            self._compiled,
+            self._program.options.seed,
+            as_tuple=self._compiled.tuple_result,
+        )
+        return found
 
     def _input_dtypes(self) -> list[np.dtype[Any]]:
         with self._lock:
@@ -250,7 +279,7 @@ class Routine:
             targets.append(target)
         direct = all(_is_direct(t, arrays, buffer.prec) for t, buffer in zip(targets, outputs, strict=True))
         with self._lock:
-            results = self._compiled.call(arrays, out=targets if direct else None)
+            results = self._run(arrays, targets if direct else None)
         if direct:
             return out
         for target, result in zip(targets, results, strict=True):
@@ -365,13 +394,6 @@ def _cell_dtype(program: Program, path: str) -> np.dtype[Any]:
 
     cell = program.checked.world.cells[path]
     return dtype(program.precisions().get(cell) or cell.precision or "f32")
-
-
-def _value(result: Array) -> Any:
-    """A result without axes as a number of Python."""
-    if result.ndim:
-        return result
-    return result.item() if result.dtype.kind in "biuf" else float(result)
 
 
 def _signature(compiled: Compiled) -> inspect.Signature:

@@ -319,15 +319,22 @@ class Routine:
         self._check_indices(args)
         return found
 
-    def _check_indices(self, args: Sequence[Array]) -> None:
-        for value, arg in zip(self.built.graph.inputs, args):
+    def limits(self, args: Sequence[Array]) -> list[int | None]:
+        """For each argument that is a position what it has to be below, for arguments of these sizes."""
+        found: list[int | None] = []
+        for value in self.built.graph.inputs:
+            known = None
             if isinstance(value.op, ir.Input) and value.op.kind == "index":
-                limit = value.op.limit
-                known = limit.value if isinstance(limit, Size) else None
+                known = value.op.limit.value if isinstance(value.op.limit, Size) else None
                 if isinstance(known, Unknown):
                     known = bind_sizes(self.built.graph.inputs, args)[0].get(known)
-                if isinstance(known, int) and not 0 <= int(arg) < known:
-                    raise ProgramErrors([_misfit(value, f"`{value.name}` is a position below {known}, not {int(arg)}")])
+            found.append(known if isinstance(known, int) else None)
+        return found
+
+    def _check_indices(self, args: Sequence[Array]) -> None:
+        for value, arg, limit in zip(self.built.graph.inputs, args, self.limits(args)):
+            if limit is not None and not 0 <= int(arg) < limit:
+                raise ProgramErrors([_misfit(value, f"`{value.name}` is a position below {limit}, not {int(arg)}")])
 
     def _make(self, args: Sequence[Array]) -> Executable:
         graph = self.built.graph

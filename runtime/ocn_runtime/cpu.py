@@ -131,21 +131,27 @@ class Routine:
 
     `table_size` entries of addresses: entry 0 is the call's words, `inputs` and `outputs` say where the arrays of a call go, `fixed`
     are (entry, array) that stay, `places` are (entry, offset in the arena).
+
+    What `calls.PreparedCall` needs is public: `table`; `seen`, the input arrays whose addresses stand in it; `written`, what the
+    results went into last where the table still says so; `busy` while a call is made ready and runs.
     """
 
     __slots__ = (
         "_call",
         "_executor",
         "_generation",
-        "_inputs",
         "_keep",
         "_lock",
-        "_outputs",
+        "_made",
         "_record",
-        "_seen",
-        "_table",
         "_threads",
         "_words",
+        "busy",
+        "inputs",
+        "outputs",
+        "seen",
+        "table",
+        "written",
     )  # fmt: skip
 
     def __init__(
@@ -161,48 +167,64 @@ class Routine:
         threads: int,
         keep: object = None,
     ) -> None:
+        self._made = (executor, steps, table_size, inputs, outputs, fixed, places, arena, threads, keep)
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(executor.call)
         self._executor = executor
         self._threads = threads if any(s.turns > 1 for s in steps) else 1
         self._generation = -1
         self._words = (ctypes.c_int64 * 2)()
-        self._table = (ctypes.c_void_p * table_size)()
+        self.table = (ctypes.c_void_p * table_size)()
         memory = aligned(arena)
-        self._table[0] = ctypes.addressof(self._words)
+        self.table[0] = ctypes.addressof(self._words)
         for entry, array in fixed:
-            self._table[entry] = address(array)
+            self.table[entry] = address(array)
         for entry, offset in places:
-            self._table[entry] = address(memory) + offset
+            self.table[entry] = address(memory) + offset
         slots = [(ctypes.c_int32 * max(1, len(s.slots)))(*s.slots) for s in steps]
         flat: list[int] = []
         for step, slot in zip(steps, slots, strict=True):
             flat += [step.function, ctypes.addressof(slot), step.turns, 0]
         flat_steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
-        self._record = (ctypes.c_int64 * 4)(ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self._table), 0)
+        self._record = (ctypes.c_int64 * 4)(ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self.table), 0)
         self._call: Callable[[], None] = functools.partial(call, ctypes.addressof(self._record))
         self._keep = (memory, slots, flat_steps, [a for _, a in fixed], keep)
-        self._inputs = tuple(inputs)
-        self._outputs = tuple(outputs)
-        self._seen: list[Array | None] = [None] * len(self._inputs)
-        self._lock = threading.Lock()
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.seen: list[Array | None] = [None] * len(self.inputs)
+        self.written: tuple[Any, ...] | None = None
+        self.busy = False
+        self._lock = threading.RLock()
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], seed: int = 0, call_count: int = 0) -> None:
         """Runs the routine. Arrays are C-contiguous, of the shapes and types it was compiled for; nothing is checked here."""
         with self._lock:
-            table, seen = self._table, self._seen
-            for i, array in enumerate(inputs):
-                if seen[i] is not array:
-                    table[self._inputs[i]] = address(array)
+            if self.busy:
+                # The handler of a signal that came in the middle of a call: it has its own table and arena.
+                Routine(*self._made)(inputs, outputs, seed, call_count)
+                return
+            self.busy = True
+            try:
+                table, seen = self.table, self.seen
+                self.written = None
+                for i, array in enumerate(inputs):
+                    seen[i] = None
+                    table[self.inputs[i]] = address(array)
                     seen[i] = array
-            for entry, array in zip(self._outputs, outputs):
-                table[entry] = address(array)
-            words = self._words
-            words[0] = seed
-            words[1] = call_count
-            if self._generation != _generation:
-                self._record[3] = pool(self._executor, self._threads)
-                self._generation = _generation
-            self._call()
+                for entry, array in zip(self.outputs, outputs):
+                    table[entry] = address(array)
+                self.call(seed, call_count)
+            finally:
+                self.busy = False
+
+    def call(self, seed: int, call_count: int) -> None:
+        """Runs the routine on what stands in its table."""
+        words = self._words
+        words[0] = seed
+        words[1] = call_count
+        if self._generation != _generation:
+            self._record[3] = pool(self._executor, self._threads)
+            self._generation = _generation
+        self._call()
 
     def records(self) -> ctypes.Array[ctypes.c_int64]:
         """For each step a record of four words that, given to the executor's `call`, runs it alone on the arrays of the last call.
