@@ -13,24 +13,33 @@ from ocannl_lang.schedule.trees import computes, renewed, substituted
 
 
 def block(body: tuple[Stmt, ...], name: str, size: int, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
-    """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`."""
+    """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`.
+
+    What the stretches add up to waits in memory. Each one begins from nothing and adds what waits at its end, so that no sum waits
+    for memory.
+    """
     nests = list(_sum_nests(body, (), name))
-    whole, rest = divmod(nests[0].sum.var.size, size)
-    # The last stretch has what is left over, so that no other one is short.
-    middle = whole - (2 if rest == 0 else 1)
+    turns = nests[0].sum.var.size
+    if turns <= size or any(n.sum.var.size != turns for n in nests):
+        raise IllegalTransform(f"{name} does not have more than {size} turns everywhere")
+    places = [_waiting(n, spaces) for n in nests]
+    plain = all(_only_stores(n, p) for n, p in zip(nests, places, strict=True))
+    whole, rest = divmod(turns, size)
+    # The last stretch is like the others where the sums are only stored after it.
+    middle = whole - 1 if plain or rest else whole - 2
+    last = (middle + 1) * size
     turn = Var(f"{name}.o", middle)
     first: list[Stmt] = []
     inside: list[Stmt] = []
     end: list[Stmt] = []
-    for n in nests:
-        (register,) = {c.target.buffer for c in computes(n.sum.body)}
-        place = _waiting(register, n.after, n.chain, spaces)
-        fetch = Compute(Access(register, ()), "set", place)
-        store = Compute(place, "set", Access(register, ()))
-        first.append(_stretch_of(n, Affine(), size, n.before, (store,)))
-        inside.append(_stretch_of(n, Affine(((turn, size),), size), size, (fetch,), (store,)))
-        last = (middle + 1) * size
-        end.append(_stretch_of(n, Affine((), last), n.sum.var.size - last, (fetch,), n.after))
+    for n, place in zip(nests, places, strict=True):
+        value = Access(_register(n), ())
+        add = Compute(place, "add", value)
+        first.append(_stretch_of(n, Affine(), size, (Compute(place, "set", value),)))
+        inside.append(_stretch_of(n, Affine(((turn, size),), size), size, (add,)))
+        if last < turns:
+            after = (add,) if plain else (Compute(value, "add", place), *n.after)
+            end.append(_stretch_of(n, Affine((), last), turns - last, after))
     return (*first, *((Loop(turn, "serial", tuple(inside)),) if middle > 0 else ()), *end)
 
 
@@ -58,25 +67,34 @@ def _sum_nests(body: Sequence[Stmt], chain: tuple[Var, ...], name: str) -> Itera
     yield _SumNest(chain, tuple(body[:at]), outer, tuple(body[at + 1 :]))
 
 
-def _stretch_of(n: _SumNest, first: Affine, count: int, start: Sequence[Stmt], end: Sequence[Stmt]) -> Stmt:
+def _register(n: _SumNest) -> Buffer:
+    sums = computes(n.sum.body)
+    found = {c.target.buffer for c in sums}
+    if len(found) != 1 or any(c.accum != "add" for c in sums):
+        raise IllegalTransform(f"{n.sum.var.name} is not the loop of one sum")
+    return sums[0].target.buffer
+
+
+def _stretch_of(n: _SumNest, first: Affine, count: int, end: Sequence[Stmt]) -> Stmt:
     """The nest for `count` turns of its sum from `first` on."""
     own = Var(n.sum.var.name, count)
     at = Affine(tuple(sorted(((own, 1), *first.terms), key=lambda t: t[0].id)), first.offset)
-    stmts: tuple[Stmt, ...] = (*start, Loop(own, "serial", substituted(n.sum.body, {n.sum.var: at})), *end)
+    stmts: tuple[Stmt, ...] = (*n.before, Loop(own, "serial", substituted(n.sum.body, {n.sum.var: at})), *end)
     for v in reversed(n.chain):
         stmts = (Loop(v, "serial", stmts),)
     return renewed(stmts)[0]
 
 
-def _waiting(register: Buffer, after: Sequence[Stmt], chain: Sequence[Var], spaces: dict[Buffer, Space]) -> Access:
+def _waiting(n: _SumNest, spaces: dict[Buffer, Space]) -> Access:
     """Where the sums wait between stretches: where they are stored in the end, or a buffer of their own."""
-    for s in after:
-        if (
-            isinstance(s, Compute)
-            and s.accum == "set"
-            and s.value == Access(register, ())
-            and s.target.buffer not in spaces
-        ):
-            if not s.target.guarded:
+    register = _register(n)
+    for s in n.after:
+        if isinstance(s, Compute) and s.accum == "set" and s.value == Access(register, ()):
+            if s.target.buffer not in spaces and not s.target.guarded:
                 return s.target
-    return Access(Buffer("partial", tuple(v.size for v in chain), register.prec), tuple(Affine.of(v) for v in chain))
+    return Access(Buffer("partial", tuple(v.size for v in n.chain), register.prec), tuple(map(Affine.of, n.chain)))
+
+
+def _only_stores(n: _SumNest, place: Access) -> bool:
+    """Whether after the sum it is stored where it waits, and nothing else is done."""
+    return len(n.after) == 1 and isinstance(s := n.after[0], Compute) and s.accum == "set" and s.target == place

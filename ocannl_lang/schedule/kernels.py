@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
@@ -16,8 +16,8 @@ from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
 from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
-from ocannl_lang.schedule.tiles import Region, Tile, block_of, choose, lanes_of, region
-from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Transform, apply
+from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, region
+from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Stage, Transform, apply
 
 # Fewer cycles than this are not worth waking a thread for.
 PARALLEL_CYCLES = 30_000
@@ -178,10 +178,13 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
         return
     tile = choose(r, target)
     plan.cycles += turns * tile.cycles
-    factors = dict(tile.rows)
-    if tile.vector is not None:
-        factors[tile.vector] = lanes * tile.chunks
-    packed = {v: tuple(_pack(a, r, x, factors[x], target, plan) for a, x in tile.packed if x is v) for v in factors}
+    blocks = blocking(r, tile, lanes)
+    if blocks is not None:
+        plan.regions.append(_blocked(r, tile, blocks, lanes))
+        return
+    packed: tuple[Packed, ...] = ()
+    if (v := tile.vector) is not None:
+        packed = tuple(_pack(a, r, v, lanes * tile.chunks, target, plan) for a in tile.packed)
     plan.regions.append(steps_of(r, tile, lanes, packed))
 
 
@@ -213,8 +216,8 @@ def _exchange(r: Region, lanes: int) -> list[Transform] | None:
     return steps
 
 
-def steps_of(r: Region, tile: Tile, lanes: int, packed: Mapping[Var, tuple[Packed, ...]]) -> list[Transform]:
-    """The transforms that make a region run as its tile says. `packed`: copies of operands, by the loop they are split with."""
+def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> list[Transform]:
+    """The transforms that make a region run as its tile says. `packed`: copies of operands."""
     steps: list[Transform] = []
     v = tile.vector
     if v is None:
@@ -236,22 +239,45 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: Mapping[Var, tuple[Packe
         if r.sums[-1] is not v:
             steps.append(Order(tuple(x.name for x in (*(x for x in r.sums if x is not v), v))))
     name = v.name
-    if v.size > width or packed.get(v):
-        steps.append(Split(name, width, packed.get(v, ())))
+    if v.size > width or packed:
+        steps.append(Split(name, width, packed))
         name += ".i"
     for row, factor in tile.rows:
-        if packed.get(row) or row.size > factor:
-            steps.append(Split(row.name, factor, packed.get(row, ())))
-    size = block_of(r, tile, lanes)
-    if size is not None and order[0] is v:
-        steps.append(Block(r.sums[0].name, size, f"{v.name}.o"))
+        if row.size > factor:
+            steps.append(Split(row.name, factor))
     steps.append(Mark(name, "vector"))
     if v in r.sums:
         steps.append(Lanes(name))
     elif r.sums or r.chain[-1] is not v:
         steps.append(Sink(name))
     for row, factor in reversed(tile.rows):
-        own = row.name + (".i" if packed.get(row) or row.size > factor else "")
+        own = row.name + (".i" if row.size > factor else "")
+        steps += [Mark(own, "unrolled"), Sink(own)]
+    return steps
+
+
+def _blocked(r: Region, tile: Tile, blocks: Blocking, lanes: int) -> list[Transform]:
+    """The transforms of a product whose operand is taken in blocks: for each block of it all rows, for each row of tiles the block."""
+    v, width = tile.vector, lanes * tile.chunks
+    assert v is not None
+    rows = [x for x, _ in tile.rows]
+    order = [*(x for x in r.chain if x is not v and x not in rows), v, *rows]
+    steps: list[Transform] = []
+    if order != list(r.chain):
+        steps.append(Order(tuple(x.name for x in order)))
+    name = v.name
+    if v.size > blocks.columns:
+        steps.append(Split(name, blocks.columns))
+        name += ".i"
+    steps += [Order((*(x.name for x in rows), name)), Split(name, width)]
+    if blocks.stretch is not None:
+        steps.append(Block(r.sums[0].name, blocks.stretch, f"{v.name}.o"))
+    name += ".i"
+    steps.append(Stage(blocks.operand.buffer, rows[0].name, name, lanes))
+    steps += [Split(row.name, factor) for row, factor in tile.rows if row.size > factor]
+    steps += [Mark(name, "vector"), Sink(name)]
+    for row, factor in reversed(tile.rows):
+        own = row.name + (".i" if row.size > factor else "")
         steps += [Mark(own, "unrolled"), Sink(own)]
     return steps
 

@@ -26,8 +26,10 @@ _CHUNKS = (1, 2, 3, 4, 6, 8)
 # Packing pays where each element is read at least so often.
 _LEAST_REUSE = 8
 _POINTWISE_WORK = 24
-# What of a packed operand is used again and again within a tile's sums.
-_PANEL_BYTES = 20 * 1024
+# The second cache; blocks of an operand stay in it.
+_SECOND_CACHE = 512 * 1024
+# Copying a block pays where so many rows use it.
+_LEAST_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +50,24 @@ class Region:
 class Tile:
     """A choice. `vector`: the loop in vectors, `chunks` of them at a time; `rows`: loops written out, with how many turns.
 
-    `packed`: operands that are copied first, into the order in which they are read, each with the loop whose tiles it lies in.
+    `packed`: operands that are copied first, into the order in which tiles along the vector read them.
     `cycles`: the model's estimate of the whole.
     """
 
     vector: Var | None
     chunks: int
     rows: tuple[tuple[Var, int], ...]
-    packed: tuple[tuple[Access, Var], ...]
+    packed: tuple[Access, ...]
     cycles: float
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """`columns` of the vector loop and `stretch` turns of the sum at a time (None: all); that block of `operand` is copied first."""
+
+    operand: Access
+    columns: int
+    stretch: int | None
 
 
 def region(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> Region | None:
@@ -135,9 +146,7 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
             if chunks > most and chunks > 1:
                 break
             if model.fits(chunks, rows):
-                more = model.packed_rows(rows)
-                all_packed = (*((a, v) for a in packed), *more)
-                yield Tile(v, chunks, rows, all_packed, model.cycles(chunks, rows, tuple(a for a, _ in more)))
+                yield Tile(v, chunks, rows, packed, model.cycles(chunks, rows))
 
 
 def _blocks(expr: Expr) -> int:
@@ -222,27 +231,54 @@ def _own_turns(a: Access) -> int:
     return math.prod(x.size for i in a.index if isinstance(i, Affine) for x, _ in i.terms)
 
 
-def block_of(r: Region, tile: Tile, lanes: int) -> int | None:
-    """How many turns of the first loop of the sums to take at a time, so that a panel stays in the first cache; None for all."""
+def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
+    """Blocks for a tile whose operand is too large for the second cache, or lies badly; None where tiles alone do."""
     v = tile.vector
-    if v is None or v not in r.chain or not tile.rows or v.size < 2 * lanes * tile.chunks or len(r.inner) != 1:
+    if (
+        v is None
+        or v not in r.chain
+        or not tile.rows
+        or len(r.sums) != 1
+        or len(r.inner) != 1
+        or r.inner[0].accum != "add"
+    ):
         return None
-    turns = math.prod(x.size for x in r.sums)
-    rows = math.prod(x.size for x in r.chain if x is not v)
-    tiles = rows // math.prod(f for _, f in tile.rows)
-    prec = SIZES.get(r.inner[0].target.buffer.prec, 4)
-    most = _PANEL_BYTES // (lanes * tile.chunks * prec)
-    if turns <= most * 1.25 or tiles < 8 or r.inner[0].accum != "add":
+    width = lanes * tile.chunks
+    k = r.sums[0]
+    size = SIZES.get(r.inner[0].target.buffer.prec, 4)
+    found = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if stride(a, v) and stride(a, k)]
+    if len(found) != 1 or v.size < width or math.prod(x.size for x, _ in tile.rows) < _LEAST_ROWS:
         return None
-    inside = turns // r.sums[0].size
-    first = r.sums[0].size
-    blocks = -(-first // max(1, most // inside))
-    return -(-first // blocks) if blocks > 1 else None
+    (operand,) = found
+    rows = {x for x, _ in tile.rows}
+    own = {x for i in operand.index if isinstance(i, Affine) for x, _ in i.terms}
+    if own & rows or not packable(operand, v) or operand.buffer is r.inner[0].target.buffer:
+        return None
+    if v.size * k.size * size <= _SECOND_CACHE // 4:
+        return None
+    columns = _columns(v.size, width)
+    most = max(width, _SECOND_CACHE * 2 // 5 // (columns * size))
+    return Blocking(operand, columns, _stretch(k.size, most))
 
 
-def _too_big(a: Access) -> bool:
-    """Whether an operand comes from beyond the second cache every time: then only one long stretch is fetched ahead well."""
-    return _own_turns(a) * SIZES.get(a.buffer.prec, 4) > 400 * 1024
+def _columns(size: int, width: int) -> int:
+    """How many columns make a block: few enough to stay in the cache, and such that two threads get equal shares."""
+    best, least = size, math.inf
+    for c in range(width, 257, width):
+        count, rest = divmod(size, c)
+        share = max(-(-count // 2) * c, count // 2 * c + rest) / size
+        cost = 2 * share + abs(c - 192) * 0.0005
+        if c >= min(48, size) and cost < least:
+            best, least = c, cost
+    return best
+
+
+def _stretch(size: int, most: int) -> int | None:
+    """How many turns of a sum to take at a time; None for all."""
+    if size <= most * 1.25:
+        return None
+    least = -(-size // most)
+    return next((size // n for n in range(least, 2 * least) if size % n == 0), -(-size // least))
 
 
 def _far_rows(a: Access, r: Region) -> bool:
@@ -306,22 +342,8 @@ class _Model:
         spare = 0 if work <= 1 else 2 if work <= 4 else self.target.registers // 2
         return len(self._inner) * tile + beside + spare <= self.target.registers
 
-    def packed_rows(self, rows: tuple[tuple[Var, int], ...]) -> tuple[tuple[Access, Var], ...]:
-        """Operands that differ between rows and not along the vector, and that lie badly for the sum."""
-        found: list[tuple[Access, Var]] = []
-        if not rows or not self.r.sums or self.along_sum or self.vector is None:
-            return ()
-        for c in self.r.inner:
-            for a in accesses(c.value):
-                own = [v for v, _ in rows if stride(a, v) != 0]
-                if stride(a, self.vector) != 0 or len(own) != 1 or any(a == x for x, _ in found):
-                    continue
-                if (_far_rows(a, self.r) or _too_big(a)) and packable(a, own[0]) and _read_often(a, self.r):
-                    found.append((a, own[0]))
-        return tuple(found)
-
-    def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...], packed: tuple[Access, ...] = ()) -> float:
-        """The whole region; `packed` beside what is packed along the vector."""
+    def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> float:
+        """The whole region."""
         own = {v for v, _ in rows}
         total = 0.0
         parts, row_parts = self._parts(chunks), _row_parts(rows)
@@ -331,7 +353,7 @@ class _Model:
         rest = math.prod(x.size for x in self.r.chain if x is not self.vector and x not in own)
         # Every kind of tile is code of its own, to be compiled and fetched.
         total *= 1.0 + 0.02 * (len(parts) * len(row_parts) - 1)
-        return total * rest + self._pack_cycles + 0.5 * sum(_own_turns(a) for a in packed)
+        return total * rest + self._pack_cycles
 
     def _parts(self, chunks: int) -> list[tuple[int, int]]:
         """Tiles along the vector loop as (count, vectors)."""

@@ -5,6 +5,7 @@ a size does not divide stands behind as another loop of the inner part's name, s
 
     Split("i", 6)       for i in 100  →  for i.o in 16: for i.i in 6;  for i.i in 4
     Block("k", 256, "j.o")  within each turn of j.o: the sums over the first 256 turns of k, stored; then over the next, …
+    Stage(b, "i", "j.i", 8)  what turns of i read of b is copied before the loop, with turns of j.i side by side
     Order(("j", "i"))   i: j: …  →  j: i: …  for loops that stand directly inside one another
     Sink("i.i")         moves a loop inwards, over all statements of its body, down to the innermost ones; registers that
                         a turn has for itself become arrays of registers
@@ -23,6 +24,7 @@ from ocannl_lang.schedule.blocks import block
 from ocannl_lang.schedule.ir import Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.lanes import lanes
 from ocannl_lang.schedule.legality import IllegalTransform, check_independent, only_sums
+from ocannl_lang.schedule.staging import stage
 from ocannl_lang.schedule.trees import computes, each_loop, renewed, replaced, substituted, written
 
 
@@ -55,6 +57,16 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Copies what a loop reads of a buffer into memory of the thread before the loop. `lanes` turn over at a time where the copy has to."""
+
+    buffer: Buffer
+    loop: str
+    vector: str
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """Moves a loop inwards."""
 
@@ -83,7 +95,7 @@ class Lanes:
     loop: str
 
 
-Transform = Union[Split, Order, Block, Sink, Mark, Lanes]
+Transform = Union[Split, Order, Block, Stage, Sink, Mark, Lanes]
 
 
 def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
@@ -106,6 +118,8 @@ def describe(step: Transform) -> str:
             return f"order {' '.join(loops)}"
         case Block(loop=loop, size=size, within=within):
             return f"block {loop} {size} in {within}"
+        case Stage(buffer=buffer, loop=loop, vector=vector):
+            return f"stage {buffer.name} for {loop} along {vector}"
         case Sink(loop=loop):
             return f"sink {loop}"
         case Mark(loop=loop, kind=kind):
@@ -124,6 +138,8 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
             return each_loop(
                 body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, spaces)),)
             )
+        case Stage(buffer=buffer, loop=name, vector=vector, lanes=width):
+            return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, spaces))
         case Sink(loop=name):
             return each_loop(body, name, lambda loop: sink(loop, spaces))
         case Mark(loop=name, kind=kind):

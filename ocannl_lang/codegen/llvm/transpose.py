@@ -28,7 +28,7 @@ def transposes(ctx: Context, loop: Loop) -> bool:
     if not isinstance(c, Compute) or c.accum != "set" or not isinstance(c.value, Access):
         return False
     source, target = c.value, c.target
-    if source.guarded or target.guarded or source.buffer in ctx.spaces or target.buffer in ctx.spaces:
+    if source.guarded or target.guarded or "register" in map(ctx.spaces.get, (source.buffer, target.buffer)):
         return False
     if not all(isinstance(i, Affine) for i in (*source.index, *target.index)) or source.buffer is target.buffer:
         return False

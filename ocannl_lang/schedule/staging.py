@@ -1,0 +1,99 @@
+"""Operands of a nest, copied into memory of the thread just before they are used again and again.
+
+A block of an operand that every turn of a loop reads is copied before the loop into the order in which the loop reads it. It is then
+in the second cache, side by side, whatever the distances in the original are.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ocannl_lang.loops.facts import stride
+from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
+from ocannl_lang.loops.lower_expr import substitute_index
+from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
+from ocannl_lang.schedule.legality import IllegalTransform
+from ocannl_lang.schedule.trees import computes, loop_vars, replaced, written
+
+
+def stage(loop: Loop, operand: Buffer, vector: str, lanes: int, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
+    """The loop with what it reads of `operand` copied before it; turns of the loop `vector` lie side by side in the copy."""
+    found = list(dict.fromkeys(a for c in computes(loop.body) for a in accesses(c.value) if a.buffer is operand))
+    if not found or operand in written(loop.body):
+        raise IllegalTransform(f"{loop.var.name} does not only read {operand.name}")
+    inside = loop_vars(loop.body)
+    copies: list[Stmt] = []
+    by: dict[Access, Access] = {}
+    for a in found:
+        used = {v for i in a.index if isinstance(i, Affine) for v, _ in i.terms}
+        if a.guarded or loop.var in used or not all(isinstance(i, Affine) for i in a.index):
+            raise IllegalTransform(f"turns of {loop.var.name} read different parts of {operand.name}")
+        axes = sorted((v for v in inside if v in used), key=lambda v: v.name == vector)
+        copy = _memory(operand, tuple(v.size for v in axes), by, spaces)
+        by[a] = Access(copy, tuple(map(Affine.of, axes)))
+        copies.extend(_copy(a, copy, axes, lanes))
+    return (*copies, Loop(loop.var, loop.kind, replaced(loop.body, lambda a: by.get(a, a))))
+
+
+def _memory(
+    operand: Buffer, shape: tuple[int, ...], taken: dict[Access, Access], spaces: dict[Buffer, Space]
+) -> Buffer:
+    """Memory for a copy; what another loop's copy of the same size lay in serves again."""
+    name = f"{operand.name}.staged"
+    now = {x.buffer for x in taken.values()}
+    for b, space in spaces.items():
+        if (
+            space == "local"
+            and b.name == name
+            and b.prec == operand.prec
+            and b not in now
+            and b.size >= math.prod(shape)
+        ):
+            if b.shape == shape:
+                return b
+    b = Buffer(name, shape, operand.prec)
+    spaces[b] = "local"
+    return b
+
+
+def _copy(a: Access, copy: Buffer, axes: list[Var], lanes: int) -> tuple[Stmt, ...]:
+    """copy[axes] = a, in the order in which `a` lies in memory."""
+    own = {v: Var(f"{v.name.split('.')[0]}.c", v.size) for v in axes}
+    last = own[axes[-1]]
+    along = next((own[v] for v in axes if stride(a, v) == 1), last)
+    at: dict[Var, Affine] = {v: Affine.of(x) for v, x in own.items()}
+    outer = sorted((x for v, x in own.items() if x is not last and x is not along), key=lambda x: -_distance(a, own, x))
+    if along is last or along.size < lanes:
+        # A row of the original after the other.
+        outer = sorted((x for x in own.values() if x is not last), key=lambda x: -_distance(a, own, x))
+        return _nest([*outer], Loop(last, "vector", (_one(a, copy, axes, at),)))
+    result: list[Stmt] = []
+    whole, rest = divmod(along.size, lanes)
+    original = next(v for v, x in own.items() if x is along)
+    o, i = Var(f"{along.name}.o", whole), Var(f"{along.name}.i", lanes)
+    turned = _one(a, copy, axes, {**at, original: Affine(((o, lanes), (i, 1)))})
+    result.extend(_nest([*outer, o], Loop(i, "unrolled", (Loop(last, "vector", (turned,)),))))
+    if rest:
+        t = Var(f"{along.name}.i", rest)
+        end = Var(last.name, last.size)
+        at = {**at, original: Affine(((t, 1),), whole * lanes), axes[-1]: Affine.of(end)}
+        renewed = {x: Var(x.name, x.size) for x in outer}
+        at.update({v: Affine.of(renewed[x]) for v, x in own.items() if x in renewed})
+        result.extend(_nest([*renewed.values(), t], Loop(end, "vector", (_one(a, copy, axes, at),))))
+    return tuple(result)
+
+
+def _distance(a: Access, own: dict[Var, Var], x: Var) -> int:
+    return next(abs(stride(a, v) or 0) for v, y in own.items() if y is x)
+
+
+def _one(a: Access, copy: Buffer, axes: list[Var], at: dict[Var, Affine]) -> Compute:
+    source = Access(a.buffer, tuple(substitute_index(i, at) for i in a.index))
+    return Compute(Access(copy, tuple(at[v] for v in axes)), "set", source)
+
+
+def _nest(loops: list[Var], inner: Stmt) -> tuple[Stmt, ...]:
+    stmt = inner
+    for v in reversed(loops):
+        stmt = Loop(v, "serial", (stmt,))
+    return (stmt,)
