@@ -48,6 +48,7 @@ class _Shape(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     "--shape",
     "shapes",
     type=_Shape(),
+    metavar="NAME=2x3",
     multiple=True,
     help="The axes of an argument (x=64x2) or a size of a signature (n=64); may repeat.",
 )

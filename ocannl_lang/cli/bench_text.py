@@ -14,6 +14,7 @@ from ocannl_lang.source import Span
 
 _SHOWN_NAMES = 2
 _WIDEST_NAME = 44
+_STEADY = 1.25
 
 
 def report_text(report: Report, *, sort: str = "time", schedules: bool = False) -> str:
@@ -75,6 +76,10 @@ def _routine_text(r: RoutineReport, sort: str, schedules: bool) -> str:
         f"{duration(r.call_seconds)} for an empty call; arena {amount(r.arena)}; median of {r.passes} calls"
     )
     lines = [f"routine {r.name}({arguments})", summary]
+    if r.seconds > _STEADY * r.quick_seconds:
+        lines.append(
+            f"  the calls vary: the quickest tenth take up to {duration(r.quick_seconds)}; is something else running here?"
+        )
     if not r.kernels:
         return lines[0] + "\n  nothing to compute"
     rows = _rows(r.kernels, sort)
@@ -231,6 +236,7 @@ def _routine_json(r: RoutineReport) -> dict[str, Any]:
         "measured": True,
         "arguments": {name: list(shape) for name, shape in r.arguments},
         "seconds": r.seconds,
+        "quick_seconds": r.quick_seconds,
         "kernel_seconds": r.kernel_seconds,
         "call_seconds": r.call_seconds,
         "arena": r.arena,
@@ -244,6 +250,7 @@ def _kernel_json(k: KernelReport) -> dict[str, Any]:
         "writes": list(k.writes),
         "place": None if k.place is None else {"file": k.place.source.path, "line": k.place.line},
         "seconds": k.seconds,
+        "quick_seconds": k.quick_seconds,
         "operations": k.work.operations,
         "functions": k.work.functions,
         "bytes_read": k.work.read,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ Bound = Literal["arithmetic", "memory", "latency/overhead"]
 
 NEAR = 0.3
 """The share of a ceiling from which on it is what bounds a kernel."""
+_QUICK = 10
 _BATCH = 20
 _MOST_PASSES = 2000
 _LEAST_PASSES = 3
@@ -44,7 +45,7 @@ _LEAST_PASSES = 3
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """One kernel: the buffers that it writes, where they come from, its median time, its work.
+    """One kernel: the buffers that it writes, where they come from, its median time and that of the quickest tenth, its work.
 
     `share`: of what the machine could do, `bound`: what holds it back. `threads`: how many share its turns. Kernels with the same `code`
     are the same on other buffers.
@@ -53,6 +54,7 @@ class KernelReport:
     writes: tuple[str, ...]
     place: Span | None
     seconds: float
+    quick_seconds: float
     work: Work
     threads: int
     share: float
@@ -63,12 +65,16 @@ class KernelReport:
 
 @dataclass(frozen=True, slots=True)
 class RoutineReport:
-    """One routine: its arguments, the median time of a whole call, of that the time of a call that does nothing, its arena in bytes."""
+    """One routine: its arguments, its arena in bytes, and times: of a whole call the median and the quickest tenth, of an empty call.
+
+    `passes`: how many calls were measured.
+    """
 
     name: str
     arguments: tuple[tuple[str, tuple[int, ...]], ...]
     kernels: tuple[KernelReport, ...]
     seconds: float
+    quick_seconds: float
     call_seconds: float
     arena: int
     passes: int
@@ -167,13 +173,14 @@ def _prepare(program: Program, routine: Routine, name: str, shapes: Shapes) -> _
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Measured:
+    """Times in seconds: of whole calls, of an empty call, and of each step by pass."""
+
     run: _Run
-    seconds: float
+    whole: list[float]
     call_seconds: float
-    steps: list[float]
-    passes: int
-    works: list[Work] = field(default_factory=list[Work])
-    threads: list[int] = field(default_factory=list[int])
+    steps: NDArray[np.float64]
+    works: list[Work]
+    threads: list[int]
 
 
 def _measure(run: _Run, timer: StepTimer, seconds: float) -> _Measured:
@@ -190,12 +197,10 @@ def _measure(run: _Run, timer: StepTimer, seconds: float) -> _Measured:
         passes.append(timer.passes(bound, repeats))
         repeats = max(1, min(_BATCH, int(0.1 * seconds / max(whole[0], 1e-9))))
     each = timer.nanoseconds_per_count() * 1e-9
-    ticks = np.median(np.concatenate(passes), axis=0)
-    steps = [max(0.0, float(t)) * each for t in ticks - timer.empty(200)]
-    kernels = run.compiled.plan.kernels
-    works = [work_of(k) for k in kernels]
+    steps = np.maximum(np.concatenate(passes) - timer.empty(200), 0.0) * each
+    works = [work_of(k) for k in run.compiled.plan.kernels]
     threads = [min(run.compiled.threads, max(1, s.turns)) for s in run.compiled.steps]
-    return _Measured(run, float(np.median(whole)), _empty_call(run), steps, len(whole), works, threads)
+    return _Measured(run, whole, _empty_call(run), steps, works, threads)
 
 
 def _start_afresh(run: _Run, bound: BoundRoutine, repeats: int) -> None:
@@ -216,8 +221,6 @@ def _timed_calls(run: _Run, bound: BoundRoutine, repeats: int) -> list[float]:
 
 def _empty_call(run: _Run) -> float:
     """Seconds of a call with the same arrays that runs no kernel."""
-    from dataclasses import replace
-
     idle = replace(run.compiled, steps=()).bind(run.kept)
     times: list[float] = []
     for _ in range(20):
@@ -236,21 +239,26 @@ def _reported(m: _Measured, ceilings: Mapping[int, Ceilings]) -> RoutineReport:
     compiled = run.compiled
     origins = {a.target.buffer: a.origin for a in reversed(compiled.program.assigns)}
     names = _Names(compiled)
+    medians = [float(t) for t in np.median(m.steps, axis=0)]
+    quick = [float(t) for t in np.percentile(m.steps, _QUICK, axis=0)]
     codes: dict[int, int] = {}
     kernels: list[KernelReport] = []
     for i, kernel in enumerate(compiled.plan.kernels):
-        share, bound = judged(m.works[i], m.steps[i], ceilings[m.threads[i]])
+        share, bound = judged(m.works[i], medians[i], ceilings[m.threads[i]])
         writes = _written(kernel)
         place = next((o for b in [*writes, *_inside(kernel)] if (o := origins.get(b)) is not None), None)
         code = codes.setdefault(compiled.steps[i].function, i)
         kernels.append(
             KernelReport(
-                tuple(dict.fromkeys(names.of(b) for b in writes)), place, m.steps[i], m.works[i], m.threads[i],
+                tuple(dict.fromkeys(names.of(b) for b in writes)), place, medians[i], quick[i], m.works[i], m.threads[i],
                 share, bound, kernel.note, code,
             )
         )  # fmt: skip
     arguments = tuple((v.name, a.shape) for v, a in zip(run.routine.built.graph.inputs, run.inputs, strict=True))
-    return RoutineReport(run.name, arguments, tuple(kernels), m.seconds, m.call_seconds, compiled.plan.arena, m.passes)
+    return RoutineReport(
+        run.name, arguments, tuple(kernels), float(np.median(m.whole)), float(np.percentile(m.whole, _QUICK)),
+        m.call_seconds, compiled.plan.arena, len(m.whole),
+    )  # fmt: skip
 
 
 def judged(work: Work, seconds: float, ceilings: Ceilings) -> tuple[float, Bound]:

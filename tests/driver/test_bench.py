@@ -142,6 +142,13 @@ def test_equal_kernels_share_their_code(opened):
     assert len(products) == 3 and len(set(products)) < 3
 
 
+def test_a_routine_that_computes_nothing(opened):
+    text = "routine f(x: f32[n | 3]) -> f32[n | 3]:\n    return exp(x)"
+    (report,) = bench(opened(text, threads=1), ["f"], shapes={"n": (0,)}, seconds=0.01).routines
+    assert isinstance(report, RoutineReport)
+    assert report.kernels == () and report.kernel_seconds == 0 and report.seconds > 0
+
+
 def test_a_routine_without_size_does_not_stop_the_others(opened):
     report = bench(opened(threads=1), ["any", "fixed"], seconds=0.01)
     first, second = report.routines
