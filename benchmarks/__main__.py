@@ -18,7 +18,7 @@ from benchmarks.fresh import KINDS
 from benchmarks.goals import Judged, judged
 from benchmarks.machine import description, usable_cpus
 from benchmarks.peers import LIBRARIES, PEERS
-from benchmarks.processes import ROOT, end_group, environment, own_group
+from benchmarks.processes import end_group, environment, python_process
 from benchmarks.results import Ceilings, Results
 from benchmarks.runner import note, progress, time_case
 from benchmarks.table import text_of
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ocn beside numpy, PyTorch and JAX.")
-    several: dict[str, Any] = dict(action="extend", nargs="+", metavar="NAME")
+    several: dict[str, Any] = {"action": "extend", "nargs": "+", "metavar": "NAME"}
     parser.add_argument("--case", **several, help="only these cases or families; `--case list` names them")
     parser.add_argument("--peer", **several, choices=list(PEERS), help=f"only these: {', '.join(PEERS)}")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of threads (1 2)")
@@ -104,14 +104,8 @@ def _ceilings(threads: int, cpus: list[int], results: Results) -> Ceilings | Non
     """Measured in a process of its own, so that its arrays are gone afterwards."""
     request = json.dumps({"threads": threads, "cpus": cpus[:threads]})
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.ceilings", request],
-            cwd=ROOT,
-            env=environment(threads, Path(folder)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            **own_group(),
-        )
+        command = ["-m", "benchmarks.ceilings", request]
+        process = python_process(command, environment(threads, Path(folder)), stderr=subprocess.PIPE)
         try:
             output, errors = process.communicate()
         finally:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.cases import LAYERS, STEPS, Case, case_named, gpt_mini
-from benchmarks.processes import ROOT, PeerFailed, busy_processor, end_group, environment, own_group, peer_process
+from benchmarks.processes import PeerFailed, busy_processor, end_group, environment, peer_process, python_process
 from benchmarks.results import OWN, Results, Single
 from benchmarks.runner import PAUSE_SECONDS, TURN_SECONDS, note, progress, typical
 from benchmarks.values import write_values
@@ -39,16 +38,10 @@ def check(peers: Sequence[str], threads: int, cpus: Sequence[int], budget: float
 def _checked(subject: str, threads: int) -> float:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         begin = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ocannl_lang", "check", f"benchmarks/programs/{subject}.ocn"],
-            cwd=ROOT,
-            env=environment(threads, Path(folder)),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **own_group(),
-        )
+        command = ["-m", "ocannl_lang", "check", f"benchmarks/programs/{subject}.ocn"]
+        process = python_process(command, environment(threads, Path(folder)), stderr=subprocess.DEVNULL)
         try:
-            process.wait()
+            process.communicate()
         finally:
             end_group(process)
         return time.perf_counter() - begin

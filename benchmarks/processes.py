@@ -31,17 +31,10 @@ class PeerProcess:
     """A running `benchmarks.worker`."""
 
     def __init__(self, request: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the process
         self.begin = time.perf_counter()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", json.dumps(request)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            cwd=ROOT,
-            env=dict(environment),
-            **own_group(),
-        )
+        command = ["-m", "benchmarks.worker", json.dumps(request)]
+        self._process = python_process(command, environment, stdin=subprocess.PIPE, stderr=self._errors)
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -111,9 +104,7 @@ def busy_processor(cpus: Sequence[int]) -> Generator[None, None, None]:
         "while os.getppid() == parent:\n"
         "    for _ in range(100000): pass\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, cpus[:1])], stdout=subprocess.PIPE, **own_group()
-    )
+    process = python_process(["-c", program, *map(str, cpus[:1])], os.environ)
     try:
         assert process.stdout is not None
         process.stdout.readline()
@@ -124,15 +115,25 @@ def busy_processor(cpus: Sequence[int]) -> Generator[None, None, None]:
         process.stdout.close()
 
 
-def own_group() -> dict[str, Any]:
-    """Arguments of `Popen`: Ctrl-C reaches this program alone, which then ends the group."""
+def python_process(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdin: int | None = None,
+    stderr: IO[bytes] | int | None = None,
+) -> subprocess.Popen[bytes]:
+    """Python in a group of its own: Ctrl-C reaches this program alone, which then ends the group with `end_group`."""
+    group: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
+        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    command = [sys.executable, *arguments]
+    return subprocess.Popen[bytes](
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT, env=dict(environment), **group
+    )
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process of `own_group` and its children, at once."""
+    """Ends a process of `python_process` and its children, at once."""
     if sys.platform == "win32":
         process.kill()
     else:
@@ -143,17 +144,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 def environment(threads: int, cache: Path) -> dict[str, str]:
     """For a process that uses so many threads, and keeps what it compiles in the folder `cache`."""
-    number = str(threads)
-    limits = {
-        name: number
-        for name in (
-            "OMP_NUM_THREADS",
-            "OPENBLAS_NUM_THREADS",
-            "MKL_NUM_THREADS",
-            "OCN_NUM_THREADS",
-            "NUMEXPR_NUM_THREADS",
-        )
-    }
+    libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OCN_NUM_THREADS")
+    limits = dict.fromkeys(libraries, str(threads))
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
         **kept,

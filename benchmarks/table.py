@@ -92,11 +92,8 @@ def _singles(results: Results) -> list[tuple[str, ...]]:
 
 def time_text(seconds: float) -> str:
     """Seconds with three digits and a fitting unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            break
-    else:
-        unit, size = "ns", 1e-9
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, size = next(((u, s) for u, s in units if seconds >= s), units[-1])
     value = seconds / size
     return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
 

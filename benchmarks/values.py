@@ -6,6 +6,7 @@ keys and values (sequence, head, position, element). Each peer converts them to 
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def _ones(*shape: int) -> Array:
 def _dense(draw: _Draw, sizes: tuple[int, ...], scale: Any) -> Values:
     """The matrices `w1`, `w2`, … and biases `b1`, `b2`, … between layers of these sizes."""
     found: Values = {}
-    for number, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:]), start=1):
+    for number, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes), start=1):
         found[f"w{number}"] = draw.normal(fan_in, fan_out, scale=scale(fan_in))
         found[f"b{number}"] = _zeros(fan_out)
     return found

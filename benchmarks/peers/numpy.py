@@ -15,7 +15,7 @@ from benchmarks.values import Array, Values, block_of, parameters_of
 
 
 def ready() -> None:
-    np.ones((4, 4), np.float32) @ np.ones((4, 4), np.float32)
+    np.matmul(np.ones((4, 4), np.float32), np.ones((4, 4), np.float32))
 
 
 def versions() -> dict[str, str]:

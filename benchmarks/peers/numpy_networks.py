@@ -185,10 +185,10 @@ def block(
     up = rows2 @ p["up.w"] + p["up.b"]
     active, bend = _gelu(up)
     y = x + (active @ p["down.w"] + p["down.b"]).reshape(x.shape)
-    kept = dict(
-        q=q, k=k, v=v, att=att, mixed=mixed, rows1=rows1, unit1=unit1, scale1=scale1, rows2=rows2, unit2=unit2,
-        scale2=scale2, up=up, active=active, bend=bend,
-    )  # fmt: skip
+    kept: dict[str, Any] = {
+        "q": q, "k": k, "v": v, "att": att, "mixed": mixed, "rows1": rows1, "unit1": unit1, "scale1": scale1,
+        "rows2": rows2, "unit2": unit2, "scale2": scale2, "up": up, "active": active, "bend": bend,
+    }  # fmt: skip
     return y, kept
 
 

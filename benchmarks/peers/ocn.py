@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import ocannl_lang
 
+import ocannl_lang
 from benchmarks.cases import GPT2, GPT_MINI, RATES, Case, Transformer
 from benchmarks.peers import Job, no_wait
 from benchmarks.values import Array, Values, block_of
@@ -27,7 +27,9 @@ def versions() -> dict[str, str]:
 
 def job(case: Case, values: Values) -> Job:
     begin = time.perf_counter()
-    settings = {"depth": case.sizes[0]} if case.family == "gpt_mini" and case.sizes[0] != GPT_MINI.depth else {}
+    settings: dict[str, Any] = (
+        {"depth": case.sizes[0]} if case.family == "gpt_mini" and case.sizes[0] != GPT_MINI.depth else {}
+    )
     module = ocannl_lang.load(PROGRAMS / f"{case.family}.ocn", **settings)
     compiled = time.perf_counter() - begin
     if case.trained:
