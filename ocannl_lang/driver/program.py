@@ -64,7 +64,9 @@ class Program:
         self.data_sizes: dict[Unknown, int] = {}
         self.routines = {name: Routine(self, built) for name, built in checked.routines.items()}
         self.params = Parameters(self)
-        self._precisions: dict[Any, str] | None = None
+        self._precisions: Mapping[Any, str] | None = checked.precisions or None
+        self._initials: dict[str, Graph] = {}
+        self._initial_precisions: Mapping[Any, str] = {}
         self._variants: dict[tuple[str, str], Routine] = {}
         self._variant_graphs: list[Graph] = []
 
@@ -89,6 +91,7 @@ class Program:
             self.checked.problem.leaves.extend(built.build.problem.leaves)
             self._variant_graphs.append(built.graph)
             self._precisions = None
+            self._initials.clear()
             variant = self._variants[key] = Routine(self, built)
         return variant
 
@@ -117,7 +120,7 @@ class Program:
                 problem.leaves.extend(more.leaves)
         return solve(problem, {**self.data_sizes, **bindings})
 
-    def precisions(self, graph: Graph | None = None) -> dict[Any, str]:
+    def precisions(self, graph: Graph | None = None) -> Mapping[Any, str]:
         """Precisions of all values of the program's routines, or with those of one more graph."""
         if graph is None:
             if self._precisions is None:
@@ -167,7 +170,7 @@ class Program:
         self, cell: Cell, shape: tuple[int, ...], dtype: np.dtype[Any], precision: str, solution: Solution
     ) -> Array:
         if cell.init is not None:
-            return self._computed_initial(cell, precision, solution)
+            return self._computed_initial(cell, solution)
         if cell.kind == "state":
             return np.zeros(shape, dtype)
         if dtype.kind in "iu":
@@ -180,20 +183,29 @@ class Program:
             cell.path, batch, output, input, seed=self.options.seed, prec=_random_precision(precision)
         ).astype(dtype, copy=False)
 
-    def _computed_initial(self, cell: Cell, precision: str, solution: Solution) -> Array:
+    def _computed_initial(self, cell: Cell, solution: Solution) -> Array:
         """The initial value's graph, spread over the shape of the cell."""
-        assert cell.init is not None
-        spread = Value(
-            Assigned(None, "set", True, None, cell.init), cell.shape, precision, False, cell.path, cell.origin, False
-        )
-        graph = Graph(f"{cell.path}.init", [], [spread], {}, False, None)
-        precisions = self.precisions(graph)
+        graph, precisions = self._initial_graph(cell)
         backend = (
             "reference" if self.options.backend == "reference" else _initial_backend(solution.shape(cell.shape).sizes)
         )
         executable = make_executable(graph, solution, precisions, self, backend, 1)
         (result,) = executable.run([], self.options.seed, 0)
         return result
+
+    def _initial_graph(self, cell: Cell) -> tuple[Graph, Mapping[Any, str]]:
+        """The graph of an initial value, with precisions: those of all initial values are found together."""
+        if cell.path not in self._initials:
+            found = self.precisions()
+            for c in self.cells():
+                if c.init is not None:
+                    precision = found.get(c) or c.precision or "f32"
+                    spread = Value(
+                        Assigned(None, "set", True, None, c.init), c.shape, precision, False, c.path, c.origin, False
+                    )
+                    self._initials[c.path] = Graph(f"{c.path}.init", [], [spread], {}, False, None)
+            self._initial_precisions = infer_precisions([*self._graphs(), *self._initials.values()], Collector())
+        return self._initials[cell.path], self._initial_precisions
 
     def cells(self) -> list[Cell]:
         """All parameters and states, in the order of the text."""
