@@ -12,17 +12,17 @@ from ocannl_lang.schedule.legality import IllegalTransform
 from ocannl_lang.schedule.trees import computes, renewed, substituted
 
 
-def block(body: tuple[Stmt, ...], name: str, size: int, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
+def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`.
 
-    What the stretches add up to waits in memory. Each one begins from nothing and adds what waits at its end, so that no sum waits
+    `around`: the loop that they are the body of. What the stretches add up to waits in memory. Each one begins from nothing and adds what waits at its end, so that no sum waits
     for memory.
     """
     nests = list(_sum_nests(body, (), name))
     turns = nests[0].sum.var.size
     if turns <= size or any(n.sum.var.size != turns for n in nests):
         raise IllegalTransform(f"{name} does not have more than {size} turns everywhere")
-    places = [_waiting(n, spaces) for n in nests]
+    places = [_waiting(n, around, spaces) for n in nests]
     plain = all(_only_stores(n, p) for n, p in zip(nests, places, strict=True))
     whole, rest = divmod(turns, size)
     # The last stretch is like the others where the sums are only stored after it.
@@ -85,14 +85,15 @@ def _stretch_of(n: _SumNest, first: Affine, count: int, end: Sequence[Stmt]) -> 
     return renewed(stmts)[0]
 
 
-def _waiting(n: _SumNest, spaces: dict[Buffer, Space]) -> Access:
+def _waiting(n: _SumNest, around: Var, spaces: dict[Buffer, Space]) -> Access:
     """Where the sums wait between stretches: where they are stored in the end, or a buffer of their own."""
     register = _register(n)
     for s in n.after:
         if isinstance(s, Compute) and s.accum == "set" and s.value == Access(register, ()):
             if s.target.buffer not in spaces and not s.target.guarded:
                 return s.target
-    return Access(Buffer("partial", tuple(v.size for v in n.chain), register.prec), tuple(map(Affine.of, n.chain)))
+    axes = (around, *n.chain)
+    return Access(Buffer("partial", tuple(v.size for v in axes), register.prec), tuple(map(Affine.of, axes)))
 
 
 def _only_stores(n: _SumNest, place: Access) -> bool:

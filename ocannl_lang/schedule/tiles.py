@@ -28,6 +28,8 @@ _LEAST_REUSE = 8
 _POINTWISE_WORK = 24
 # The second cache; blocks of an operand stay in it.
 _SECOND_CACHE = 512 * 1024
+# So short a sum is rather taken whole, over fewer columns.
+_SHORT_SUM = 640
 # Copying a block pays where so many rows use it.
 _LEAST_ROWS = 16
 
@@ -256,18 +258,18 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         return None
     if v.size * k.size * size <= _SECOND_CACHE // 4:
         return None
-    columns = _columns(v.size, width)
-    most = max(width, _SECOND_CACHE * 2 // 5 // (columns * size))
-    return Blocking(operand, columns, _stretch(k.size, most))
+    most = _SECOND_CACHE * 2 // 5 // size
+    columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _SHORT_SUM else 256)
+    return Blocking(operand, columns, _stretch(k.size, max(width, most // columns)))
 
 
-def _columns(size: int, width: int) -> int:
+def _columns(size: int, width: int, most: int) -> int:
     """How many columns make a block: few enough to stay in the cache, and such that two threads get equal shares."""
     best, least = size, math.inf
-    for c in range(width, 257, width):
+    for c in range(width, max(width, most) + 1, width):
         count, rest = divmod(size, c)
         share = max(-(-count // 2) * c, count // 2 * c + rest) / size
-        cost = 2 * share + abs(c - 192) * 0.0005
+        cost = 2 * share + abs(c - min(192, most)) * 0.0005
         if c >= min(48, size) and cost < least:
             best, least = c, cost
     return best

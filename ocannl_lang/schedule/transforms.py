@@ -136,7 +136,7 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
             return _ordered(body, names, spaces)
         case Block(loop=name, size=size, within=within):
             return each_loop(
-                body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, spaces)),)
+                body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, loop.var, spaces)),)
             )
         case Stage(buffer=buffer, loop=name, vector=vector, lanes=width):
             return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, spaces))
@@ -244,10 +244,20 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
 
 def _distributed(loop: Loop, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     result: list[Stmt] = []
+    run: list[Stmt] = []
+
+    def close() -> None:
+        # One loop for statements that follow each other: what one makes and the next uses stays in a register.
+        if run:
+            own = Var(loop.var.name, loop.var.size)
+            result.append(Loop(own, loop.kind, substituted(tuple(run), {loop.var: Affine.of(own)})))
+            run.clear()
+
     for s in body:
         if isinstance(s, Loop) and s.kind in ("serial", "parallel"):
+            close()
             result.append(Loop(s.var, s.kind, _distributed(loop, s.body)))
         else:
-            own = Var(loop.var.name, loop.var.size)
-            result.append(Loop(own, loop.kind, substituted((s,), {loop.var: Affine.of(own)})))
+            run.append(s)
+    close()
     return tuple(result)
