@@ -7,7 +7,6 @@ of a context and called.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocannl_lang.codegen.llvm.compile import link, object_code
+from ocannl_lang.codegen.linked import linked, process_executor
+from ocannl_lang.codegen.llvm.compile import object_code, object_name
 from ocannl_lang.codegen.llvm.kernel import Function, function_of
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import Target, host_target
@@ -34,13 +34,13 @@ Array = NDArray[Any]
 
 __all__ = ["CompiledProgram", "Unsupported", "compile_program"]
 
-_lock = threading.RLock()
-_linked: dict[str, tuple[int, object]] = {}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledProgram:
-    """A program as machine code. `program` is as given; `persistent` are its parameters, states and data."""
+    """A program as machine code. `program` is as given; `persistent` are its parameters, states and data.
+
+    `symbols` are the names of the steps' functions in this process, `objects` those of their objects in the cache.
+    """
 
     program: Program
     persistent: tuple[Buffer, ...]
@@ -51,6 +51,8 @@ class CompiledProgram:
     constants: tuple[tuple[int, Array], ...]
     places: tuple[tuple[int, int], ...]
     table_size: int
+    symbols: tuple[str, ...]
+    objects: Mapping[str, str]
     keep: tuple[object, ...] = field(repr=False)
 
     def bind(self, persistent: Mapping[Buffer, Array]) -> Routine:
@@ -128,11 +130,24 @@ def llvm_text(program: Program) -> str:
 
 def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> CompiledProgram:
     functions = [function_of(k, target) for k in planned.kernels]
-    addresses, keep = _addresses(functions, target)
+    symbols = _symbols(functions, target)
+    texts = {symbol: _module_text(f, symbol) for symbol, f in zip(symbols, functions, strict=True)}
+    addresses, keep = linked(symbols, lambda symbol: object_code(texts[symbol], target, cache_dir()))
     table, places, constants, size = _table(program, planned, functions)
     steps = tuple(Step(addresses[i], tuple(table[b] for b in f.buffers), f.turns) for i, f in enumerate(functions))
     return CompiledProgram(
-        program, planned.persistent, threads, planned, steps, table, tuple(constants), tuple(places), size, keep
+        program,
+        planned.persistent,
+        threads,
+        planned,
+        steps,
+        table,
+        tuple(constants),
+        tuple(places),
+        size,
+        symbols,
+        {symbol: object_name(text, target) for symbol, text in texts.items()},
+        keep,
     )
 
 
@@ -170,35 +185,20 @@ def _table(
     return table, places, constants, size
 
 
-def _addresses(functions: Sequence[Function], target: Target) -> tuple[list[int], tuple[object, ...]]:
-    """Addresses of the kernels, compiling and linking those that are not in the process yet."""
+def _symbols(functions: Sequence[Function], target: Target) -> tuple[str, ...]:
+    """The names of kernels in this process: equal ones have the same."""
     key = target.key.encode()
-    names = ["k" + hashlib.sha256(key + f.text.encode()).hexdigest()[:24] for f in functions]
-    with _lock:
-        missing: dict[str, bytes] = {}
-        for name, f in zip(names, functions, strict=True):
-            if name not in _linked and name not in missing:
-                missing[name] = object_code(f.text.replace("@kernel(", f"@{name}("), target, cache_dir())
-        if missing:
-            found, tracker = link(list(missing.values()), list(missing))
-            for name, at in found.items():
-                _linked[name] = (at, tracker)
-        return [_linked[n][0] for n in names], tuple(_linked[n][1] for n in names)
+    return tuple("k" + hashlib.sha256(key + f.text.encode()).hexdigest()[:24] for f in functions)
+
+
+def _module_text(function: Function, symbol: str) -> str:
+    return function.text.replace("@kernel(", f"@{symbol}(")
 
 
 def executor() -> Executor:
     """The process's executor."""
-    with _lock:
-        if not _executors:
-            target = host_target()
-            names = ["ocn_call", "ocn_pool_start", "ocn_pool_stop"]
-            found, tracker = link([object_code(executor_text(target), target, cache_dir())], names)
-            call, start, stop = (found[n] for n in names)
-            _executors.append(Executor(call, start, stop, tracker))
-        return _executors[0]
-
-
-_executors: list[Executor] = []
+    target = host_target()
+    return process_executor(lambda: object_code(executor_text(target), target, cache_dir()))
 
 
 def _checked(b: Buffer, array: Array) -> Array:

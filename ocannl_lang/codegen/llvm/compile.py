@@ -1,24 +1,22 @@
 """Objects from LLVM IR, kept on disk by content and target, and linked into this process.
 
-An entry of the cache is the object preceded by its checksum. It is written to a temporary file and renamed, so that a reader never
-sees half of one; a damaged entry is compiled again, with a warning. A folder that cannot be written is no error.
+Objects are files of the cache (see `cachefiles`), named by what they are made of.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ocannl_lang.cachefiles import read_cached, write_cached
 from ocannl_lang.codegen.llvm.target import Target
 
 _VERSION = b"ocn object 2"
 _LOCK = threading.RLock()
+_ready: set[str] = set()
 _machines: dict[str, Any] = {}
 _linker: list[Any] = []
 _serial = 0
@@ -35,20 +33,32 @@ def host_description() -> tuple[str, str, str]:
     return b.get_process_triple(), b.get_host_cpu_name(), ",".join(("+" if on else "-") + f for f, on in found)
 
 
-def object_code(text: str, target: Target, cache: Path | None) -> bytes:
-    """The object of a module, from the cache if it is there."""
+def object_name(text: str, target: Target) -> str:
+    """What the object of a module is called in the cache."""
     from llvmlite import __version__ as version
 
-    name = hashlib.sha256(b"\0".join([_VERSION, version.encode(), target.key.encode(), text.encode()])).hexdigest()
-    path = None if cache is None else cache / "objects" / name[:2] / f"{name}.o"
-    if path is not None:
-        found = _read(path)
-        if found is not None:
-            return found
-    code = compile_module(text, target)
-    if path is not None:
-        _write(path, code)
-    return code
+    return hashlib.sha256(b"\0".join([_VERSION, version.encode(), target.key.encode(), text.encode()])).hexdigest()
+
+
+def object_code(text: str, target: Target, cache: Path | None) -> bytes:
+    """The object of a module, from the cache if it is there."""
+    if cache is None:
+        return compile_module(text, target)
+    name = object_name(text, target)
+    found = cached_object(name, cache)
+    if found is None:
+        found = compile_module(text, target)
+        write_cached(_object_path(name, cache), found)
+    return found
+
+
+def cached_object(name: str, cache: Path) -> bytes | None:
+    """The object of that name, None if the cache does not have it."""
+    return read_cached(_object_path(name, cache))
+
+
+def _object_path(name: str, cache: Path) -> Path:
+    return cache / "objects" / name[:2] / f"{name}.o"
 
 
 def compile_module(text: str, target: Target) -> bytes:
@@ -96,11 +106,12 @@ def _parsed(text: str, machine: Any) -> Any:
 def _binding() -> Any:
     import llvmlite.binding as b
 
-    if not _machines:
+    if not _ready:
         with _LOCK:
-            b.initialize_all_targets()
-            b.initialize_all_asmprinters()
+            b.initialize_native_target()
+            b.initialize_native_asmprinter()
             b.initialize_native_asmparser()
+            _ready.add("native")
     return b
 
 
@@ -108,33 +119,13 @@ def _machine(target: Target) -> Any:
     found = _machines.get(target.key)
     if found is None:
         b = _binding()
+        if target.triple.partition("-")[0] != b.get_process_triple().partition("-")[0] and "all" not in _ready:
+            # Another kind of processor; to know them all takes 10 MB, so only who asks for it pays.
+            b.initialize_all_targets()
+            b.initialize_all_asmprinters()
+            _ready.add("all")
         found = b.Target.from_triple(target.triple).create_target_machine(
             cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="default"
         )
         _machines[target.key] = found
     return found
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    if len(data) > 32 and hashlib.sha256(data[32:]).digest() == data[:32]:
-        return data[32:]
-    warnings.warn(f"the cached file {path} is damaged and is built again", stacklevel=3)
-    return None
-
-
-def _write(path: Path, code: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".object")
-        try:
-            with os.fdopen(handle, "wb") as f:
-                f.write(hashlib.sha256(code).digest() + code)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-    except OSError:
-        return
