@@ -15,7 +15,8 @@ from ocannl_lang.schedule.trees import computes, renewed, substituted
 def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`.
 
-    `around`: the loop that they are the body of. What the stretches add up to waits in memory. Each one begins from nothing and adds what waits at its end, so that no sum waits
+    `around`: the loop that they are the body of. What the stretches add up to waits in memory. Each one begins from nothing and adds
+    what waits at its end, so that no sum waits
     for memory.
     """
     nests = list(_sum_nests(body, (), name))

@@ -18,6 +18,7 @@ from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
 from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, region
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Stage, Transform, apply
+from ocannl_lang.schedule.trees import computes, written
 
 # Fewer cycles than this are not worth waking a thread for.
 PARALLEL_CYCLES = 30_000
@@ -94,18 +95,78 @@ def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target
     if r is not None:
         _plan_region(r, target, plan, turns)
         return
+    chain: list[Var] = []
     while len(body) == 1 and isinstance(body[0], Loop) and independent(body[0], spaces):
-        turns *= body[0].var.size
+        chain.append(body[0].var)
         body = body[0].body
+    inside = math.prod(v.size for v in chain) * turns
+    own = _Plan(views=plan.views)
     for s in body:
         if isinstance(s, Compute):
-            plan.cycles += turns * (cost(s.value) + 2)
+            own.cycles += inside * (cost(s.value) + 2)
         elif all(isinstance(x, Compute) for x in s.body):
-            _plan_innermost(s, spaces, target, plan, turns)
+            _plan_innermost(s, spaces, target, own, inside)
         elif independent(s, spaces):
-            _plan_body((s,), spaces, target, plan, turns)
+            _plan_body((s,), spaces, target, own, inside)
         else:
-            _plan_sum(s, spaces, target, plan, turns)
+            _plan_sum(s, spaces, target, own, inside)
+    across = _across(chain, body, spaces, target)
+    if across is not None and turns * across.cycles < 0.8 * own.cycles:
+        own = _Plan([across.steps], [], turns * across.cycles)
+    plan.regions += own.regions
+    plan.before += own.before
+    plan.cycles += own.cycles
+
+
+@dataclass(frozen=True, slots=True)
+class _Across:
+    steps: list[Transform]
+    cycles: float
+
+
+def _across(chain: Sequence[Var], body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target) -> _Across | None:
+    """Turns of a loop of the chain side by side in vectors, through all that stands inside; None where that cannot be.
+
+    So run the sums over rows that are far apart, whose columns lie side by side.
+    """
+    if not any(isinstance(s, Loop) for s in body) or any(spaces.get(b) == "local" for b in written(body)):
+        return None
+    lanes = lanes_of(Region((), (), tuple(computes(body)), ()), target)
+    best: _Across | None = None
+    for v in chain:
+        cycles = _body_cycles(body, v, spaces, lanes)
+        if cycles is None or v.size < 2:
+            continue
+        total = cycles / 2 * -(-v.size // lanes) * math.prod(x.size for x in chain if x is not v)
+        if best is not None and best.cycles <= total:
+            continue
+        steps: list[Transform] = []
+        if chain[-1] is not v:
+            steps.append(Order(tuple(x.name for x in (*(x for x in chain if x is not v), v))))
+        beside = 4 if v.size >= 8 * lanes else 2 if v.size >= 4 * lanes else 1
+        name = v.name
+        if v.size > lanes * beside:
+            steps.append(Split(name, lanes * beside))
+            name += ".i"
+        best = _Across([*steps, Mark(name, "vector"), Sink(name)], total)
+    return best
+
+
+def _body_cycles(body: Sequence[Stmt], v: Var, spaces: dict[Buffer, Space], lanes: int) -> float | None:
+    """Operations of statements for one vector of turns of `v`, None where they cannot run side by side."""
+    total = 0.0
+    for s in body:
+        if isinstance(s, Compute):
+            own = _vector_cycles([s], v, spaces, lanes)
+            if own is None or (spaces.get(s.target.buffer) != "register" and stride(s.target, v) is None):
+                return None
+            total += own
+        else:
+            inner = _body_cycles(s.body, v, spaces, lanes)
+            if inner is None:
+                return None
+            total += s.var.size * inner
+    return total
 
 
 def _plan_sum(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: _Plan, turns: int) -> None:
