@@ -62,14 +62,12 @@ _COS = {
 # π/2 in three parts of 33 bits, so that small multiples of each are exact
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624871116645580e-21)
 # (tanh x / x - 1) / x², in x², for |x| ≤ 0.625
-_TANH = {
-    "f32": (-0.00609671417, 0.020997179, -0.0538509096, 0.133327697, -0.333333289),
-    "f64": (
-        6.485163482793113e-06, -3.12011014257974e-05, 9.257116129556769e-05, -0.0002375906496055562, 0.0005896606577757043,
-        -0.0014557754120478055, 0.0035921217511549622, -0.008863235103240878, 0.021869488519008305, -0.05396825396789699,
-        0.13333333333333042, -0.3333333333333333,
-    ),
-}  # fmt: skip
+_TANH_F32 = (-0.00609671417, 0.020997179, -0.0538509096, 0.133327697, -0.333333289)
+_TANH_F64 = (
+    6.485163482793113e-06, -3.12011014257974e-05, 9.257116129556769e-05, -0.0002375906496055562, 0.0005896606577757043,
+    -0.0014557754120478055, 0.0035921217511549622, -0.008863235103240878, 0.021869488519008305, -0.05396825396789699,
+    0.13333333333333042, -0.3333333333333333,
+)  # fmt: skip
 # erf x / x - 1, in x², for |x| ≤ 0.9375 (f32), 1 (f64)
 _ERF = {
     "f32": (-0.000593330573, 0.0049822151, -0.0267594407, 0.112816294, -0.376124773, 0.128379147),
@@ -143,6 +141,11 @@ def _float(o: Ops, i: Value, prec: str) -> Value:
 def _clamped(o: Ops, x: Value, low: float, high: float) -> Value:
     """x within bounds; NaN stays."""
     x = o.select(o.compare("lt", x, const(low, x.prec)), const(low, x.prec), x)
+    return _at_most(o, x, high)
+
+
+def _at_most(o: Ops, x: Value, high: float) -> Value:
+    """x, or a bound where it is above; NaN stays."""
     return o.select(o.compare("gt", x, const(high, x.prec)), const(high, x.prec), x)
 
 
@@ -156,13 +159,26 @@ def _exp_of_parts(o: Ops, n: Value, r: Value) -> Value:
 def exp(o: Ops, x: Value) -> Value:
     """e^x."""
     x = _clamped(o, x, -110.0, 100.0) if x.prec == "f32" else _clamped(o, x, -760.0, 720.0)
+    n, r = _exp_parts(o, x)
+    return _exp_of_parts(o, n, r)
+
+
+def _plain_exp(o: Ops, x: Value) -> Value:
+    """e^x in f32 for -87 ≤ x ≤ 88, where neither the result nor its scale leaves the normal numbers."""
+    n, r = _exp_parts(o, x)
+    y = o.fma(o.mul(r, r), polynomial(o, r, _EXP[r.prec]), r)
+    scale = o.bits(o.shl(o.bits(o.add(n, const(_WHOLE["f32"] + 127, "f32")), "i32"), 23), "f32")
+    return o.fma(y, scale, scale)
+
+
+def _exp_parts(o: Ops, x: Value) -> tuple[Value, Value]:
+    """n and r with x = n·ln2 + r, |r| ≤ ln2/2."""
     n = o.rounded("roundeven", o.mul(x, const(_LOG2E, x.prec)))
     high, low = (
         (0.693359375, -2.12194440e-4) if x.prec == "f32" else (6.93147180369123816490e-01, 1.90821492927058770002e-10)
     )
     r = o.fma(n, const(-high, x.prec), x)
-    r = o.fma(n, const(-low, x.prec), r)
-    return _exp_of_parts(o, n, r)
+    return n, o.fma(n, const(-low, x.prec), r)
 
 
 def exp2(o: Ops, x: Value) -> Value:
@@ -251,13 +267,14 @@ def log1p_unit(o: Ops, u: Value) -> Value:
 def tanh(o: Ops, x: Value) -> Value:
     """The hyperbolic tangent."""
     z = o.mul(x, x)
-    small = o.fma(o.mul(polynomial(o, z, _TANH[x.prec]), z), x, x)
+    small = o.fma(o.mul(polynomial(o, z, _TANH_F32 if x.prec == "f32" else _TANH_F64), z), x, x)
     size = o.abs(x)
-    e = exp(o, o.mul(size, const(2.0, x.prec)))
+    double = o.mul(size, const(2.0, x.prec))
+    # Far out it is 1, so that the exponential need not go on.
+    e = _plain_exp(o, _at_most(o, double, 44.0)) if x.prec == "f32" else exp(o, double)
     large = o.sub(const(1.0, x.prec), o.fdiv(const(2.0, x.prec), o.add(e, const(1.0, x.prec))))
     large = o.intrinsic("copysign", large, x)
-    result = o.select(o.compare("lt", size, const(0.625, x.prec)), small, large)
-    return o.select(o.compare("uno", x, x), x, result)
+    return o.select(o.compare("lt", size, const(0.625, x.prec)), small, large)
 
 
 def sigmoid(o: Ops, x: Value) -> Value:
@@ -378,6 +395,11 @@ def gelu(o: Ops, x: Value) -> Value:
 def gelu_tanh(o: Ops, x: Value) -> Value:
     """x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), Hendrycks and Gimpel's approximation."""
     inner = o.fma(o.mul(o.mul(x, x), x), const(0.044715, x.prec), x)
+    if x.prec == "f32":
+        # The same as x·sigmoid(2·√(2/π)·…).
+        e = _plain_exp(o, _clamped(o, o.mul(inner, const(-2 * 0.7978845608028654, x.prec)), -87.0, 88.0))
+        y = o.fdiv(x, o.add(e, const(1.0, x.prec)))
+        return o.select(o.compare("eq", x, const(-_INF, x.prec)), const(0.0, x.prec), y)
     t = tanh(o, o.mul(inner, const(0.7978845608028654, x.prec)))
     y = o.mul(o.mul(x, const(0.5, x.prec)), o.add(t, const(1.0, x.prec)))
     return o.select(o.compare("eq", x, const(-_INF, x.prec)), const(0.0, x.prec), y)
