@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = Results()
     cpus = usable_cpus()
     stopped = False
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` and `timeout` end the peers too, as Ctrl-C does
     try:
         _measure(options, cpus, results)
     except KeyboardInterrupt:
@@ -68,7 +70,7 @@ def _measure(options: argparse.Namespace, cpus: list[int], results: Results) -> 
     peers = _installed(options.peer or list(PEERS), results)
     threads = _possible(options.threads, cpus, results)
     cases = [c for c in CASES if not options.case or c.name in options.case or c.family in options.case]
-    if cases:
+    if any(c.unit != "call" for c in cases):
         for number in threads:
             progress(f"ceilings, {number} thread{'s' * (number > 1)}")
             found = _ceilings(number, cpus, results)

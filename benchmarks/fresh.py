@@ -76,7 +76,9 @@ def _compile(
                 request = {"peer": peer, "case": case.name, "values": str(file), "cpus": list(cpus[:threads])}
                 try:
                     with peer_process(request, environment(threads, Path(folder) / f"{peer}{number}")) as process:
-                        times.setdefault(peer, []).append(process.answer()["compile"])
+                        said = process.answer()
+                        times.setdefault(peer, []).append(said["compile"])
+                        results.versions.update(said["versions"])
                 except PeerFailed as reason:
                     note(results, f"{kind} of {case.name}: {peer} failed: {reason}")
         subject = str(case.sizes[0]) if kind == "layers" else case.name
@@ -121,6 +123,7 @@ def _started(
         with peer_process(request, environment(threads, cache)) as process:
             said = process.answer()
             seconds = time.perf_counter() - process.begin
+            results.versions.update(said["versions"])
             peak = said["peak"] if peer == "bare" else process.ask(do="run", calls=STEPS - 1)["peak"]
             return seconds, peak
     except PeerFailed as reason:

@@ -38,6 +38,11 @@ class PeerProcess:
         self._lines: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def answer(self) -> dict[str, Any]:
         """The next line it says. Raises `PeerFailed`."""
         try:
