@@ -8,8 +8,6 @@ m.params["net.w"]
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import os
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -22,15 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocannl_lang.diagnostics.model import Diagnostic
+from ocannl_lang.driver.errors import ProgramErrors
+from ocannl_lang.driver.opened import Opened, OpenedRoutine, Ready, open_program
+from ocannl_lang.driver.options import UnknownDevice, run_options
+from ocannl_lang.driver.saved import Signature
+from ocannl_lang.host.context import HostError
 from ocannl_lang.host.interop import Misfit, as_array, convert, fit
 from ocannl_lang.source import Source, Span
-from ocn_runtime.calls import UNPREPARED, PreparedCall, Taken, number_or_array, prepare_call
+from ocn_runtime.calls import UNPREPARED, PreparedCall, number_or_array, prepare_call
 from ocn_runtime.cpu import Routine as Runner
+from ocn_runtime.precisions import DTYPES
 
 if TYPE_CHECKING:
-    from ocannl_lang.driver.execution import Executable
-    from ocannl_lang.driver.program import Program
-    from ocannl_lang.driver.program import Routine as Compiled
+    import inspect
 
 Array = NDArray[Any]
 Copy = Literal["if_needed", "never"]
@@ -52,13 +54,9 @@ def load(
     Raises `OcnError` for a faulty program and for a device that is not there, `FileNotFoundError` if there is no such
     file.
     """
-    from ocannl_lang.driver.errors import ProgramErrors
-    from ocannl_lang.driver.session import Session, UnknownDevice
-
     file = _existing(path)
     try:
-        session = Session(seed=seed, device=device, backend=backend, threads=threads, settings=settings)
-        return Module(session.open(file))
+        return Module(open_program(file, run_options(seed, device, backend, threads), settings))
     except UnknownDevice as error:
         raise error_of([Diagnostic("E0703", str(error), _nowhere(file))]) from None
     except ProgramErrors as error:
@@ -110,20 +108,22 @@ class Module(ModuleType):
     parameters.
     """
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program.path.stem, program.module.doc)
-        self.__file__ = str(program.path)
-        self._program = program
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(opened.path.stem, opened.saved.doc)
+        self.__file__ = str(opened.path)
+        self._opened = opened
         self._lock = threading.RLock()
-        self.params = Params(program, self._lock)
+        self.params = Params(opened, self._lock)
         self.routines: dict[str, Routine] = {
-            name: Routine(program, routine, self._lock) for name, routine in program.routines.items()
+            name: Routine(routine, self._lock) for name, routine in opened.routines.items()
         }
         for name, routine in self.routines.items():
             if "." not in name and not hasattr(self, name):
                 setattr(self, name, routine)
 
     def __getattr__(self, name: str) -> Routine:
+        import difflib
+
         near = difflib.get_close_matches(name, list(self.__dict__.get("routines", {})), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise AttributeError(f"module {self.__name__!r} has no routine {name!r}{hint}")
@@ -134,26 +134,22 @@ class Module(ModuleType):
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """What the compiler has to say about the module: warnings, since it has no errors."""
-        return list(self._program.checked.diagnostics)
+        return list(self._opened.program.checked.diagnostics)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all parameters and states to a safetensors file, whole or not at all."""
-        from ocannl_lang.driver.running import save_cells
-
-        with self._lock, _errors(self._program):
-            save_cells(self._program, self._program.cells(), Path(path))
+        with self._lock, _errors(self._opened):
+            self._opened.save(Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Reads parameters and states from a file of `save`. What does not fit raises `OcnError`, and nothing changes."""
-        from ocannl_lang.driver.running import load_cells
-
-        with self._lock, _errors(self._program):
-            load_cells(self._program, self._program.cells(), Path(path), exact=True)
+        with self._lock, _errors(self._opened):
+            self._opened.load(Path(path))
 
     def fork(self) -> Module:
         """A module with the same code and, at first, the same parameters and states, of which it has its own from now on."""
         with self._lock:
-            return Module(_forked(self._program))
+            return Module(self._opened.fork())
 
 
 class Routine:
@@ -164,19 +160,17 @@ class Routine:
     several results as a tuple.
     """
 
-    def __init__(self, program: Program, compiled: Compiled, lock: threading.RLock) -> None:
-        self._program = program
-        self._compiled = compiled
+    def __init__(self, routine: OpenedRoutine, lock: threading.RLock) -> None:
+        signature = routine.signature
+        self._routine = routine
         self._lock = lock
-        self._names = [name for name, _, _ in compiled.inputs]
-        self._dtypes: list[np.dtype[Any]] = []
+        self._names = [name for name, _, _ in signature.inputs]
+        self._dtypes = routine.dtypes
+        self._as_tuple = signature.tuple_result
         self._prepared: PreparedCall | None = None
-        self._calls: dict[Executable, PreparedCall] = {}
-        self._faults = _faults()
-        self.__name__ = compiled.name
-        self.__qualname__ = compiled.name
-        self.__doc__ = compiled.doc
-        self.__signature__ = _signature(compiled)
+        self._calls: dict[Ready, PreparedCall] = {}
+        self.__name__ = self.__qualname__ = signature.name.rpartition(".")[2]
+        self.__doc__ = signature.doc
 
     def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
         """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy arguments."""
@@ -188,15 +182,14 @@ class Routine:
         if named or len(args) != len(self._names):
             args = self._in_order(args, named)
         try:
-            dtypes = self._dtypes or self._input_dtypes()
-            arrays = [self._argument(i, a, d, copy) for i, (a, d) in enumerate(zip(args, dtypes))]
+            arrays = [self._argument(i, a, d, copy) for i, (a, d) in enumerate(zip(args, self._dtypes))]
             if out is not None:
                 return self._into(out, arrays)
             with self._lock:
-                results = self._run(arrays, None)
-        except self._faults as error:
-            raise error_from(error, self._program) from None
-        if not self._compiled.tuple_result:
+                results = self._run(self._routine.ready(arrays), arrays, None)
+        except (ProgramErrors, HostError) as error:
+            raise _error_from(error, self._routine.opened) from None
+        if not self._as_tuple:
             return number_or_array(results[0]) if results else None
         return tuple(map(number_or_array, results))
 
@@ -206,43 +199,34 @@ class Routine:
     @property
     def shapes(self) -> dict[str, str]:
         """The types of the arguments by name, and of the result under `return`, in the language's notation."""
-        found = {name: text for name, _, text in self._compiled.inputs}
-        result = self._compiled.built.definition.result
-        return {**found, "return": result.span.text} if result is not None else found
+        signature = self._routine.signature
+        found = {name: text for name, _, text in signature.inputs}
+        return {**found, "return": signature.result} if signature.result is not None else found
 
     @property
     def source(self) -> str:
         """The text of the routine."""
-        return self._compiled.span.text
+        return self._routine.compiled.span.text
 
-    def _run(self, arrays: list[Array], out: list[Array] | None) -> list[Array]:
+    def __getattr__(self, name: str) -> Any:
+        # `inspect` and its signatures are only for those who ask.
+        if name != "__signature__":
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        self.__signature__ = _signature(self._routine.signature)
+        return self.__signature__
+
+    def _run(self, ready: Ready, arrays: list[Array], out: list[Array] | None) -> list[Array]:
         """One call, after which calls with arrays of these shapes are prepared."""
-        results, executable = self._compiled.invoke(arrays, out)
-        self._prepared = self._calls.get(executable) or self._prepare(executable, arrays)
+        routine = self._routine
+        seed = routine.opened.options.seed
+        results = ready.run(arrays, out, seed, routine.counter)
+        prepared = self._calls.get(ready)
+        if prepared is None and isinstance(ready.runner, Runner):
+            prepared = self._calls[ready] = prepare_call(
+                ready.runner, ready.inputs, ready.results, self._lock, routine.counter, seed, as_tuple=self._as_tuple
+            )
+        self._prepared = prepared
         return results
-
-    def _prepare(self, executable: Executable, arrays: list[Array]) -> PreparedCall | None:
-        from ocannl_lang.graph.dtypes import dtype
-
-        runner = executable.runner
-        if not isinstance(runner, Runner):
-            return None
-        limits = self._compiled.limits(arrays)
-        found = self._calls[executable] = prepare_call(
-            runner,
-            [Taken(a.shape, d, limit) for a, d, limit in zip(arrays, self._dtypes, limits, strict=True)],
-            [Taken(tuple(b.shape), dtype(b.prec)) for b in executable.program.outputs],
-            self._lock,
-            self._compiled,
-            self._program.options.seed,
-            as_tuple=self._compiled.tuple_result,
-        )
-        return found
-
-    def _input_dtypes(self) -> list[np.dtype[Any]]:
-        with self._lock:
-            self._dtypes = self._compiled.input_dtypes()
-        return self._dtypes
 
     def _argument(self, position: int, value: Any, dtype: np.dtype[Any], copy: Copy) -> Array:
         if copy not in ("if_needed", "never"):
@@ -251,7 +235,7 @@ class Routine:
             return fit(value, dtype, copy=copy != "never")
         except Misfit as error:
             message = f"`{self._names[position]}` {error}"
-            span = self._compiled.built.definition.params[position].name.span
+            span = self._routine.compiled.built.definition.params[position].name.span
             raise error_of([Diagnostic("E0701", message, span, "this argument does not fit")]) from None
 
     def _in_order(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -265,21 +249,22 @@ class Routine:
         """Runs with results written into the arrays of `out`."""
         given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
         with self._lock:
-            outputs = self._compiled.executable(arrays).program.outputs
-        if len(given) != len(outputs):
-            raise self._misfit(f"out has {len(given)} arrays for {len(outputs)} results")
+            ready = self._routine.ready(arrays)
+        wanted = ready.results
+        if len(given) != len(wanted):
+            raise self._misfit(f"out has {len(given)} arrays for {len(wanted)} results")
         targets: list[Array] = []
-        for number, (value, buffer) in enumerate(zip(given, outputs, strict=True)):
+        for number, (value, result) in enumerate(zip(given, wanted, strict=True)):
             target = as_array(value)
             what = "out" if len(given) == 1 else f"out[{number}]"
             if not target.flags.writeable or not target.flags.c_contiguous:
                 raise self._misfit(f"{what} cannot be written to in place")
-            if target.shape != tuple(buffer.shape):
-                raise self._misfit(f"{what} has the shape {list(target.shape)}, the result {list(buffer.shape)}")
+            if target.shape != result.shape:
+                raise self._misfit(f"{what} has the shape {list(target.shape)}, the result {list(result.shape)}")
             targets.append(target)
-        direct = all(_is_direct(t, arrays, buffer.prec) for t, buffer in zip(targets, outputs, strict=True))
+        direct = all(_is_direct(t, arrays, r.dtype) for t, r in zip(targets, wanted, strict=True))
         with self._lock:
-            results = self._run(arrays, targets if direct else None)
+            results = self._run(ready, arrays, targets if direct else None)
         if direct:
             return out
         for target, result in zip(targets, results, strict=True):
@@ -290,7 +275,7 @@ class Routine:
         return out
 
     def _misfit(self, message: str) -> OcnError:
-        return error_of([Diagnostic("E0701", message, self._compiled.built.definition.name.span)])
+        return error_of([Diagnostic("E0701", message, self._routine.compiled.built.definition.name.span)])
 
 
 class Params(Mapping[str, Array]):
@@ -299,33 +284,33 @@ class Params(Mapping[str, Array]):
     One that is set before anything has fixed its shape is kept, and checked when it is built.
     """
 
-    def __init__(self, program: Program, lock: threading.RLock) -> None:
-        self._program = program
+    def __init__(self, opened: Opened, lock: threading.RLock) -> None:
+        self._opened = opened
         self._lock = lock
 
     def __getitem__(self, path: str) -> Array:
         self._known(path)
-        with self._lock, _errors(self._program):
-            return self._program.params[path]
+        with self._lock, _errors(self._opened):
+            return self._opened.parameter(path)
 
     def __setitem__(self, path: str, value: Any) -> None:
         self._known(path)
-        with self._lock, _errors(self._program):
+        with self._lock, _errors(self._opened):
             try:
-                array = fit(value, _cell_dtype(self._program, path))
+                array = fit(value, DTYPES[self._opened.cells[path].precision])
             except Misfit as error:
-                cell = self._program.checked.world.cells[path]
-                raise error_of([Diagnostic("E0701", f"`{path}` {error}", cell.origin.span)]) from None
-            self._program.params.set(path, array)
+                span = self._opened.program.checked.world.cells[path].origin.span
+                raise error_of([Diagnostic("E0701", f"`{path}` {error}", span)]) from None
+            self._opened.set_parameter(path, array)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._program.params)
+        return iter(self._opened.cells)
 
     def __len__(self) -> int:
-        return len(self._program.params)
+        return len(self._opened.cells)
 
     def __contains__(self, path: object) -> bool:
-        return path in self._program.checked.world.cells
+        return path in self._opened.cells
 
     def __repr__(self) -> str:
         return f"Params({', '.join(self)})"
@@ -337,72 +322,41 @@ class Params(Mapping[str, Array]):
 
     def _known(self, path: str) -> None:
         if path not in self:
+            import difflib
+
             near = difflib.get_close_matches(path, list(self), n=1)
             raise KeyError(f"{path} (there is {near[0]})" if near else path)
 
 
-def _faults() -> tuple[type[BaseException], ...]:
-    """What running a program raises for faults of the program or of a call."""
-    from ocannl_lang.driver.errors import ProgramErrors
-    from ocannl_lang.host.context import HostError
-
-    return ProgramErrors, HostError
-
-
-def error_from(error: BaseException, program: Program) -> OcnError:
-    """The `OcnError` of one of the `_faults`."""
-    diagnostics: list[Diagnostic] | None = getattr(error, "diagnostics", None)
-    if diagnostics is not None:
-        return error_of(diagnostics)
-    place = Span(program.module.source, 0, 0)
-    code, notes, helps = (getattr(error, name) for name in ("code", "notes", "helps"))
-    return error_of([Diagnostic(code, str(error), place, notes=notes, helps=helps)])
-
-
 @contextmanager
-def _errors(program: Program) -> Generator[None, None, None]:
+def _errors(opened: Opened) -> Generator[None, None, None]:
     """Turns the errors of the driver and of host functions into `OcnError`s."""
     try:
         yield
-    except _faults() as error:
-        raise error_from(error, program) from None
+    except (ProgramErrors, HostError) as error:
+        raise _error_from(error, opened) from None
 
 
-def _is_direct(target: Array, arrays: list[Array], precision: str) -> bool:
+def _error_from(error: ProgramErrors | HostError, opened: Opened) -> OcnError:
+    if isinstance(error, ProgramErrors):
+        return error_of(error.diagnostics)
+    place = Span(opened.program.module.source, 0, 0)
+    return error_of([Diagnostic(error.code, str(error), place, notes=error.notes, helps=error.helps)])
+
+
+def _is_direct(target: Array, arrays: list[Array], dtype: np.dtype[Any]) -> bool:
     """Whether a result can be written there while the arguments are read."""
-    from ocannl_lang.graph.dtypes import dtype
-
-    return target.dtype == dtype(precision) and not any(np.may_share_memory(target, a) for a in arrays)
+    return target.dtype == dtype and not any(np.may_share_memory(target, a) for a in arrays)
 
 
-def _forked(program: Program) -> Program:
-    """A program of the same code with copies of what it has learned; data is shared."""
-    from ocannl_lang.driver.program import Program
+def _signature(signature: Signature) -> inspect.Signature:
+    import inspect
 
-    fork = Program(program.checked, program.options, program.path)
-    fork.store.update({path: array.copy() for path, array in program.store.items()})
-    fork.preset.update({path: array.copy() for path, array in program.preset.items()})
-    fork.data.update(program.data)
-    fork.data_sizes.update(program.data_sizes)
-    for name, routine in fork.routines.items():
-        routine.calls = program.routines[name].calls
-    return fork
-
-
-def _cell_dtype(program: Program, path: str) -> np.dtype[Any]:
-    from ocannl_lang.graph.dtypes import dtype
-
-    cell = program.checked.world.cells[path]
-    return dtype(program.precisions().get(cell) or cell.precision or "f32")
-
-
-def _signature(compiled: Compiled) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     params = [
-        inspect.Parameter(name, kind, annotation=text or inspect.Parameter.empty) for name, _, text in compiled.inputs
+        inspect.Parameter(name, kind, annotation=text or inspect.Parameter.empty) for name, _, text in signature.inputs
     ]
-    result = compiled.built.definition.result
-    return inspect.Signature(params, return_annotation=result.span.text if result is not None else None)
+    return inspect.Signature(params, return_annotation=signature.result)
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:

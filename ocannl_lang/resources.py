@@ -23,6 +23,14 @@ def stdlib_dir() -> Path:
     return _data_dir("stdlib")
 
 
+def source_dirs() -> list[Path]:
+    """The folders of everything that decides what the compiler makes of a program: its own code, grammar and standard library."""
+    import ocn_runtime
+
+    runtime = [Path(p).resolve() for p in ocn_runtime.__path__]
+    return [_PACKAGE, *runtime, _data_dir("grammar"), stdlib_dir()]
+
+
 def cache_dir() -> Path:
     """The folder for files that can be made again, which need not exist.
 

@@ -195,6 +195,12 @@ def _module_text(function: Function, symbol: str) -> str:
     return function.text.replace("@kernel(", f"@{symbol}(")
 
 
+def executor_object() -> str:
+    """The name of the executor's object in the cache."""
+    target = host_target()
+    return object_name(executor_text(target), target)
+
+
 def executor() -> Executor:
     """The process's executor."""
     target = host_target()

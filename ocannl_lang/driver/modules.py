@@ -1,27 +1,20 @@
-"""Finding modules: beside the importing file, in the project's root, in the standard library (section 12)."""
+"""Reading a file and everything that it imports (section 12)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
+from ocannl_lang.driver.finding import Reader, find_module, project_root, read_file
 from ocannl_lang.names.interface import Interface, interface
 from ocannl_lang.resources import stdlib_dir
 from ocannl_lang.source import Source
 from ocannl_lang.syntax import ast
 from ocannl_lang.syntax.parser import parse
 
-Reader = Callable[[Path], "str | None"]
-"""The text of a file, None if there is no such file. An editor answers from its buffers."""
-
-
-def read_file(path: Path) -> str | None:
-    """The text of a file as it is on disk. Raises `OSError` or `UnicodeDecodeError` where it cannot be read."""
-    if not path.is_file():
-        return None
-    return path.read_text(encoding="utf-8-sig")
+__all__ = ["LoadedModule", "ModuleSet", "Reader", "find_module", "load_modules", "project_root", "read_file", "shown"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,36 +80,6 @@ def load_modules(
                 waiting.append(module)
     _report_cycles(found, edges, collector)
     return found
-
-
-def project_root(path: Path) -> Path:
-    """The nearest folder above with `ocn.toml`; else the file's own folder."""
-    folder = path.resolve().parent
-    for candidate in (folder, *folder.parents):
-        if (candidate / "ocn.toml").is_file():
-            return candidate
-    return folder
-
-
-def find_module(name: str, importer: Path, root: Path, reader: Reader) -> tuple[Path, bool] | None:
-    """The file of a module, and whether it is of the standard library."""
-    relative = Path(*name.split(".")).with_suffix(".ocn")
-    if importer.parent == stdlib_dir():
-        standard = stdlib_dir() / relative
-        return (standard, True) if standard.is_file() else None
-    for folder in dict.fromkeys((importer.parent, root)):
-        candidate = folder / relative
-        if _readable(candidate, reader):
-            return candidate, False
-    standard = stdlib_dir() / relative
-    return (standard, True) if standard.is_file() else None
-
-
-def _readable(path: Path, reader: Reader) -> bool:
-    try:
-        return reader(path) is not None
-    except (OSError, UnicodeDecodeError):
-        return path.is_file()
 
 
 def _load(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,13 @@ from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, all_graphs
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.execution import Executable, make_executable
+from ocannl_lang.driver.initial import Drawn, Initial, Zeros, drawn
+from ocannl_lang.driver.options import RunOptions
 from ocannl_lang.driver.positions import misplaced_positions
 from ocannl_lang.graph import ir
 from ocannl_lang.graph.dtypes import dtype as dtype_of
 from ocannl_lang.graph.ir import Assigned, Cell, Graph, Value
 from ocannl_lang.graph.precision import infer_precisions
-from ocannl_lang.graph.random import default_parameter
 from ocannl_lang.loops.ir import Buffer
 from ocannl_lang.shapes import Solution, solve
 from ocannl_lang.shapes.terms import (
@@ -38,17 +38,9 @@ from ocannl_lang.shapes.terms import (
 )
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
+from ocn_runtime.calls import Counter
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a program is run. `threads` None: as many as the machine has cores."""
-
-    seed: int = 0
-    backend: str = "cpu"
-    threads: int | None = None
 
 
 class Program:
@@ -65,7 +57,10 @@ class Program:
         self.routines = {name: Routine(self, built) for name, built in checked.routines.items()}
         self.params = Parameters(self)
         self._precisions: Mapping[Any, str] | None = checked.precisions or None
-        self._initials: dict[str, Graph] = {}
+        # How the parameters that have been made began, and who says it of those that were computed: path, array, whether it is random.
+        self.initials: dict[str, Initial | None] = {}
+        self.describe: Callable[[str, Array, bool], Initial | None] = lambda path, array, random: None
+        self._initial_graphs: dict[str, Graph] = {}
         self._initial_precisions: Mapping[Any, str] = {}
         self._variants: dict[tuple[str, str], Routine] = {}
         self._variant_graphs: list[Graph] = []
@@ -91,7 +86,7 @@ class Program:
             self.checked.problem.leaves.extend(built.build.problem.leaves)
             self._variant_graphs.append(built.graph)
             self._precisions = None
-            self._initials.clear()
+            self._initial_graphs.clear()
             variant = self._variants[key] = Routine(self, built)
         return variant
 
@@ -128,6 +123,20 @@ class Program:
             return self._precisions
         return infer_precisions([*self._graphs(), graph], Collector())
 
+    def precision(self, cell: Cell) -> str:
+        """The precision of a parameter or state."""
+        return self.precisions().get(cell) or cell.precision or "f32"
+
+    def fork(self) -> Program:
+        """A program of the same code with copies of what it has learned; data is shared."""
+        fork = Program(self.checked, self.options, self.path)
+        fork.store.update({path: array.copy() for path, array in self.store.items()})
+        fork.preset.update({path: array.copy() for path, array in self.preset.items()})
+        fork.data.update(self.data)
+        fork.data_sizes.update(self.data_sizes)
+        fork.initials.update(self.initials)
+        return fork
+
     def _graphs(self) -> list[Graph]:
         return [*all_graphs(self.checked), *self._variant_graphs]
 
@@ -151,7 +160,7 @@ class Program:
             if found.shape != shape:
                 raise ProgramErrors([_other_size(cell, found.shape, shape)])
             return found
-        precision = self.precisions().get(cell) or cell.precision or "f32"
+        precision = self.precision(cell)
         dtype = dtype_of(precision)
         preset = self.preset.pop(cell.path, None)
         if preset is not None:
@@ -170,18 +179,20 @@ class Program:
         self, cell: Cell, shape: tuple[int, ...], dtype: np.dtype[Any], precision: str, solution: Solution
     ) -> Array:
         if cell.init is not None:
-            return self._computed_initial(cell, solution)
-        if cell.kind == "state":
-            return np.zeros(shape, dtype)
-        if dtype.kind in "iu":
+            found = self._computed_initial(cell, solution)
+            random = _random(cell.init)
+            if random is not None:
+                self.initials[cell.path] = self.describe(cell.path, found, random)
+            return found
+        if cell.kind == "state" or dtype.kind in "iu":
+            self.initials[cell.path] = Zeros()
             return np.zeros(shape, dtype)
         solved = solution.shape(cell.shape)
         batch, output, input = (
             tuple(n for n in r.sizes if isinstance(n, int)) for r in (solved.batch, solved.output, solved.input)
         )
-        return default_parameter(
-            cell.path, batch, output, input, seed=self.options.seed, prec=_random_precision(precision)
-        ).astype(dtype, copy=False)
+        self.initials[cell.path] = Drawn(batch, output, input)
+        return drawn(cell.path, batch, output, input, precision, self.options.seed)
 
     def _computed_initial(self, cell: Cell, solution: Solution) -> Array:
         """The initial value's graph, spread over the shape of the cell."""
@@ -195,7 +206,7 @@ class Program:
 
     def _initial_graph(self, cell: Cell) -> tuple[Graph, Mapping[Any, str]]:
         """The graph of an initial value, with precisions: those of all initial values are found together."""
-        if cell.path not in self._initials:
+        if cell.path not in self._initial_graphs:
             found = self.precisions()
             for c in self.cells():
                 if c.init is not None:
@@ -203,9 +214,9 @@ class Program:
                     spread = Value(
                         Assigned(None, "set", True, None, c.init), c.shape, precision, False, c.path, c.origin, False
                     )
-                    self._initials[c.path] = Graph(f"{c.path}.init", [], [spread], {}, False, None)
-            self._initial_precisions = infer_precisions([*self._graphs(), *self._initials.values()], Collector())
-        return self._initials[cell.path], self._initial_precisions
+                    self._initial_graphs[c.path] = Graph(f"{c.path}.init", [], [spread], {}, False, None)
+            self._initial_precisions = infer_precisions([*self._graphs(), *self._initial_graphs.values()], Collector())
+        return self._initial_graphs[cell.path], self._initial_precisions
 
     def cells(self) -> list[Cell]:
         """All parameters and states, in the order of the text."""
@@ -217,12 +228,13 @@ class Program:
         if solution is None:
             return
         for cell in self.cells():
-            if cell.path not in self.store and self._in_a_routine(cell):
+            if cell.path not in self.store and self.in_a_routine(cell):
                 sizes = solution.shape(cell.shape).sizes
                 if all(isinstance(s, int) for s in sizes):
                     self.cell_array(cell, solution)
 
-    def _in_a_routine(self, cell: Cell) -> bool:
+    def in_a_routine(self, cell: Cell) -> bool:
+        """Whether a routine has this parameter or state."""
         return any(cell in r.built.build.first for r in self.routines.values())
 
     # ------------------------------------------------------------ data
@@ -238,8 +250,12 @@ class Program:
                 self.data_sizes.update(sizes)
 
 
-def _random_precision(precision: str) -> Literal["f32", "f64"]:
-    return "f64" if precision == "f64" else "f32"
+def _random(init: Value) -> bool | None:
+    """Whether an initial value depends on the seed; None if it depends on more than the text and the seed."""
+    found = list(reachable(Graph("", [], [init], {}, False, None)))
+    if any(isinstance(v.op, (ir.CellValue, ir.Data)) for v in found):
+        return None
+    return any(isinstance(v.op, ir.Draw) for v in found)
 
 
 def _initial_backend(sizes: Sequence[Any]) -> str:
@@ -275,7 +291,7 @@ class Routine:
     def __init__(self, program: Program, built: BuiltRoutine) -> None:
         self.program = program
         self.built = built
-        self.calls = 0
+        self.counter = Counter()
         self._executables: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dtypes: list[np.dtype[Any]] | None = None
 
@@ -304,6 +320,11 @@ class Routine:
     def tuple_result(self) -> bool:
         return self.built.graph.tuple_result
 
+    @property
+    def calls(self) -> int:
+        """How often it was called."""
+        return self.counter.calls
+
     def input_dtypes(self) -> list[np.dtype[Any]]:
         """The precision in which each argument is taken."""
         if self._dtypes is None:
@@ -318,8 +339,8 @@ class Routine:
     def invoke(self, args: Sequence[Array], out: Sequence[Array] | None = None) -> tuple[list[Array], Executable]:
         """As `call`, with the code that ran."""
         executable = self.executable(args)
-        count = self.calls
-        self.calls += 1
+        count = self.counter.calls
+        self.counter.calls += 1
         return executable.run(args, self.program.options.seed, count, out), executable
 
     def executable(self, args: Sequence[Array]) -> Executable:
@@ -328,7 +349,7 @@ class Routine:
         found = self._executables.get(key)
         if found is None:
             found = self._executables[key] = self._make(args)
-        self._check_indices(args)
+        self.check_positions(args)
         return found
 
     def limits(self, args: Sequence[Array]) -> list[int | None]:
@@ -343,7 +364,8 @@ class Routine:
             found.append(known if isinstance(known, int) else None)
         return found
 
-    def _check_indices(self, args: Sequence[Array]) -> None:
+    def check_positions(self, args: Sequence[Array]) -> None:
+        """Raises `ProgramErrors` (E0701) for a position that is outside."""
         for value, arg, limit in zip(self.built.graph.inputs, args, self.limits(args)):
             if limit is not None and not 0 <= int(arg) < limit:
                 raise ProgramErrors([_misfit(value, f"`{value.name}` is a position below {limit}, not {int(arg)}")])

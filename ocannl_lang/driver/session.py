@@ -12,9 +12,12 @@ from ocannl_lang.driver.checking import Checked, check_program
 from ocannl_lang.driver.depth import room_for_nesting
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.modules import ModuleSet, Reader, load_modules, read_file
-from ocannl_lang.driver.program import Program, RunOptions
+from ocannl_lang.driver.options import BACKENDS, UnknownDevice, run_options
+from ocannl_lang.driver.program import Program
 from ocannl_lang.source import Span
 from ocannl_lang.syntax import ast
+
+__all__ = ["BACKENDS", "Session", "UnknownDevice", "settable"]
 
 
 def settable(module: ast.Module) -> list[str]:
@@ -33,9 +36,6 @@ def _settable_help(modules: ModuleSet) -> str:
     return f"there are {', '.join(f'`{n}`' for n in names)}" if names else "this program has nothing to set"
 
 
-BACKENDS = {"cpu": "cpu", "llvm": "cpu", "reference": "reference"}
-
-
 class Session:
     """Options that hold for every program it opens. `reader` gives the text of a file; an editor answers from its buffers."""
 
@@ -43,14 +43,7 @@ class Session:
         self, *, seed: int = 0, device: str = "cpu", backend: str | None = None, threads: int | None = None,
         settings: Mapping[str, Static] | None = None, reader: Reader = read_file,
     ) -> None:  # fmt: skip
-        if not _is_int_within(seed, 0, (1 << 64) - 1):
-            raise ValueError(f"the seed is an int from 0 to 2**64 - 1, not {seed!r}")
-        if threads is not None and not _is_int_within(threads, 1, 1 << 16):
-            raise ValueError(f"the number of threads is an int of at least 1, not {threads!r}")
-        name = backend or device
-        if name not in BACKENDS:
-            raise UnknownDevice(name)
-        self.options = RunOptions(seed, BACKENDS[name], threads)
+        self.options = run_options(seed, device, backend, threads)
         self.settings = dict(settings or {})
         self.reader = reader
 
@@ -89,15 +82,3 @@ class Session:
         if checked.has_errors:
             raise ProgramErrors(checked.diagnostics)
         return Program(checked, self.options, Path(path))
-
-
-def _is_int_within(value: object, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-class UnknownDevice(Exception):
-    """No such device or backend here (E0703)."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the device `{name}` is not available here; there are {', '.join(sorted(BACKENDS))}")
-        self.name = name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,11 @@ UNPREPARED: Any = object()
 """What a prepared call gives where it did nothing, because it does not take these arguments."""
 
 
-class Counted(Protocol):
-    """What counts the calls of a routine."""
+@dataclass(slots=True, eq=False)
+class Counter:
+    """How often a routine was called."""
 
-    calls: int
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +45,12 @@ def prepare_call(
     inputs: Sequence[Taken],
     results: Sequence[Taken],
     lock: threading.RLock,
-    counted: Counted,
+    counter: Counter,
     seed: int,
     *,
     as_tuple: bool,
 ) -> PreparedCall:
-    """A function `call(args, out)` that runs `routine` under `lock`, with `seed` and the calls that `counted` counts.
+    """A function `call(args, out)` that runs `routine` under `lock`, with `seed` and the calls that `counter` counts.
 
     It gives the results as Python sees them: numbers for those without axes, a tuple if `as_tuple`, `out` itself if that is given; or
     `UNPREPARED`, and nothing has happened, if these arguments are not for it.
@@ -107,8 +108,8 @@ def prepare_call(
                         result = np.empty(shape, dtype)
                         table[entry] = address(result)
                         made.append(result)
-                count = counted.calls
-                counted.calls = count + 1
+                count = counter.calls
+                counter.calls = count + 1
                 run(seed, count)
                 if out is not None:
                     return out

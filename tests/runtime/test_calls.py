@@ -205,10 +205,10 @@ def test_a_call_in_the_middle_of_a_call(m):
     """As the handler of a signal makes it: the call that it interrupts keeps its arrays."""
     x, y = ones(2, 3), ones(2, 3)
     m.plus(x, y)
-    runner = m.plus._compiled.executable([x, y]).runner
+    runner = m.plus._routine.ready([x, y]).runner
     inner: list[float] = []
 
-    class Counted:
+    class Interrupted:
         @property
         def calls(self) -> int:
             assert call((x, x), None) is UNPREPARED
@@ -220,5 +220,5 @@ def test_a_call_in_the_middle_of_a_call(m):
             del value
 
     taken = Taken((2, 3), np.dtype(np.float32))
-    call = prepare_call(runner, [taken, taken], [taken], threading.RLock(), Counted(), 0, as_tuple=False)
+    call = prepare_call(runner, [taken, taken], [taken], threading.RLock(), Interrupted(), 0, as_tuple=False)
     assert call((x, y), None)[0, 0] == 2.0 and inner == [10.0]
