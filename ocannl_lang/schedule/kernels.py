@@ -335,11 +335,20 @@ def _blocked(r: Region, tile: Tile, blocks: Blocking, lanes: int) -> list[Transf
         steps.append(Block(r.sums[0].name, blocks.stretch, f"{v.name}.o"))
     name += ".i"
     steps.append(Stage(blocks.operand.buffer, rows[0].name, name, lanes))
-    steps += [Split(row.name, factor) for row, factor in tile.rows if row.size > factor]
+    own = {row: row.name for row, _ in tile.rows}
+    if blocks.rows is not None and (row := rows[0]).size >= 2 * blocks.row_block:
+        steps.append(Split(row.name, blocks.row_block))
+        own[row] += ".i"
+    inner = dict(own)
+    for row, factor in tile.rows:
+        if row.size > factor:
+            steps.append(Split(own[row], factor))
+            inner[row] += ".i"
+    if blocks.rows is not None:
+        steps.append(Stage(blocks.rows.buffer, f"{own[rows[0]]}.o", inner[rows[0]], lanes))
     steps += [Mark(name, "vector"), Sink(name)]
-    for row, factor in reversed(tile.rows):
-        own = row.name + (".i" if row.size > factor else "")
-        steps += [Mark(own, "unrolled"), Sink(own)]
+    for row, _ in reversed(tile.rows):
+        steps += [Mark(inner[row], "unrolled"), Sink(inner[row])]
     return steps
 
 

@@ -21,13 +21,13 @@ def stage(loop: Loop, operand: Buffer, vector: str, lanes: int, spaces: dict[Buf
     found = list(dict.fromkeys(a for c in computes(loop.body) for a in accesses(c.value) if a.buffer is operand))
     if not found or operand in written(loop.body):
         raise IllegalTransform(f"{loop.var.name} does not only read {operand.name}")
-    inside = loop_vars(loop.body)
+    inside = loop_vars((loop,))
     copies: list[Stmt] = []
     by: dict[Access, Access] = {}
     for a in found:
         used = {v for i in a.index if isinstance(i, Affine) for v, _ in i.terms}
-        if a.guarded or loop.var in used or not all(isinstance(i, Affine) for i in a.index):
-            raise IllegalTransform(f"turns of {loop.var.name} read different parts of {operand.name}")
+        if a.guarded or not all(isinstance(i, Affine) for i in a.index) or not used & set(inside):
+            raise IllegalTransform(f"what {loop.var.name} reads of {operand.name} cannot be copied")
         axes = sorted((v for v in inside if v in used), key=lambda v: v.name == vector)
         copy = _memory(operand, tuple(v.size for v in axes), by, spaces)
         by[a] = Access(copy, tuple(map(Affine.of, axes)))

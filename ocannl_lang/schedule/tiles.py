@@ -65,11 +65,16 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """`columns` of the vector loop and `stretch` turns of the sum at a time (None: all); that block of `operand` is copied first."""
+    """`columns` of the vector loop and `stretch` turns of the sum at a time (None: all); that block of `operand` is copied first.
+
+    `rows`: an operand that lies badly for the rows, of which `row_block` rows at a time are copied as well.
+    """
 
     operand: Access
     columns: int
     stretch: int | None
+    rows: Access | None
+    row_block: int
 
 
 def region(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> Region | None:
@@ -260,7 +265,26 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         return None
     most = _SECOND_CACHE * 2 // 5 // size
     columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _SHORT_SUM else 256)
-    return Blocking(operand, columns, _stretch(k.size, max(width, most // columns)))
+    stretch = _stretch(k.size, max(width, most // columns))
+    across = _across_rows(r, tile, operand, size)
+    return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
+
+
+def _across_rows(r: Region, tile: Tile, operand: Access, size: int) -> Access | None:
+    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side."""
+    others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
+    if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
+        return None
+    (a,), row = others, tile.rows[0][0]
+    far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
+    return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None
+
+
+def _row_block(tile: Tile, turns: int, size: int) -> int:
+    """How many rows to copy at a time: whole tiles, and a part of the second cache."""
+    factor = math.prod(f for _, f in tile.rows)
+    most = max(factor, min(64, _SECOND_CACHE // 5 // (turns * size)))
+    return most // factor * factor
 
 
 def _columns(size: int, width: int, most: int) -> int:
