@@ -15,7 +15,7 @@ class Row:
 
     `compile` is the first call (for Ocn with the loading of the program), in a process whose library is loaded; `start` the time from
     the start of the process to the first result; `peak` the most memory until the number was there; `number` the loss after
-    `STEPS` steps, or the mean absolute value of the result. `quiet` is the part of the turns in which nothing else ran.
+    `STEPS` steps, or `number_of` the result. `quiet` is the part of the turns in which nothing else ran.
     """
 
     case: Case

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from benchmarks.cases import EPSILON, GPT2, GPT_MINI, RATES, Case, Transformer
-from benchmarks.peers import Job
+from benchmarks.peers import Job, number_of
 from benchmarks.values import Values, block_of, parameters_of
 
 Array = jax.Array
@@ -30,7 +30,7 @@ def versions() -> dict[str, str]:
 def job(case: Case, values: Values) -> Job:
     if case.trained:
         return _trained(case, values)
-    return Job(_plain(case, values), jax.block_until_ready, lambda result: float(jnp.abs(result).mean()))
+    return Job(_plain(case, values), jax.block_until_ready, number_of)
 
 
 def _trained(case: Case, values: Values) -> Job:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from benchmarks.cases import EPSILON, GPT2, GPT_MINI, RATES, Case, Transformer
-from benchmarks.peers import Job, no_wait
+from benchmarks.peers import Job, no_wait, number_of
 from benchmarks.values import Array, Values, block_of, parameters_of
 
 Parameters = dict[str, Tensor]
@@ -39,7 +39,7 @@ def job_with(case: Case, values: Values, change: Change) -> Job:
     if case.trained:
         return _trained(case, values, change)
     call = torch.inference_mode()(_plain(case, values, change))
-    return Job(call, no_wait, _mean)
+    return Job(call, no_wait, number_of)
 
 
 def _trained(case: Case, values: Values, change: Change) -> Job:
@@ -167,7 +167,3 @@ LOSSES: dict[str, Callable[[Parameters, Tensor, Tensor], Tensor]] = {
     "lenet": lenet,
     "gpt_mini": gpt,
 }
-
-
-def _mean(result: Tensor) -> float:
-    return result.abs().mean().item()
