@@ -16,7 +16,7 @@ from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
 from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
-from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, region
+from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, outermost, region
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Stage, Transform, apply
 from ocannl_lang.schedule.trees import computes, written
 
@@ -287,7 +287,7 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> l
     others = [x for x in r.chain if x is not v and x not in rows]
     width = lanes * tile.chunks
     if v in r.chain:
-        many = v.size >= 4 * width
+        many = outermost(r, tile, width)[0] is v and len(r.chain) > 1
         order = [*([v] if many else []), *others, *rows, *([] if many else [v])]
         if r.sums and order != list(r.chain):
             steps.append(Order(tuple(x.name for x in order)))

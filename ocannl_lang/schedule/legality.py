@@ -58,9 +58,7 @@ def apart(first: Loop, rest: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> 
     for a, b in ((mine, others), (others, mine)):
         for c in a:
             if c.target.buffer in spaces:
-                if any(_touches(x, c.target.buffer) for x in b) and not all(
-                    set_first([s], c.target.buffer) for s in rest
-                ):
+                if any(_touches(x, c.target.buffer) for x in b) and not set_first(rest, c.target.buffer):
                     return False
                 continue
             for x in b:

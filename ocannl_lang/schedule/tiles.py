@@ -26,6 +26,8 @@ _CHUNKS = (1, 2, 3, 4, 6, 8)
 # Packing pays where each element is read at least so often.
 _LEAST_REUSE = 8
 _POINTWISE_WORK = 24
+# So many cycles are shared by threads.
+_WORTH_THREADS = 60_000
 # The second cache; blocks of an operand stay in it.
 _SECOND_CACHE = 512 * 1024
 # So short a sum is rather taken whole, over fewer columns.
@@ -105,12 +107,53 @@ def region(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> Region | Non
 
 def choose(r: Region, target: Target) -> Tile:
     """The cheapest tile."""
+    lanes = lanes_of(r, target)
     best: Tile | None = None
+    least = math.inf
     for tile in _candidates(r, target):
-        if best is None or tile.cycles < best.cycles * 0.999:
-            best = tile
+        time = tile.cycles
+        if r.sums and time > _WORTH_THREADS:
+            # Unequal shares of two threads count, without ruling out what is better for one.
+            time *= 0.4 + 1.2 * _longest_share(r, tile, lanes)
+        if best is None or time < least * 0.999:
+            best, least = tile, time
     assert best is not None
     return best
+
+
+def _longest_share(r: Region, tile: Tile, lanes: int) -> float:
+    """The longer one of two threads' shares of a region, as a part of the whole."""
+    v = tile.vector
+    if v is None or v not in r.chain:
+        return 0.5
+    width = lanes * tile.chunks
+    blocks = blocking(r, tile, lanes)
+    if blocks is not None:
+        return share(v.size, blocks.columns)
+    first, factor = outermost(r, tile, width)
+    return share(first.size, factor)
+
+
+def outermost(r: Region, tile: Tile, width: int) -> tuple[Var, int]:
+    """The loop of the chain that goes outside of all others, with how many turns of it one tile takes."""
+    v = tile.vector
+    if v in r.chain and v is not None and v.size >= 4 * width:
+        return v, width
+    rows = dict(tile.rows)
+    others = [x for x in r.chain if x is not v and x not in rows]
+    if others:
+        return others[0], 1
+    if tile.rows:
+        return tile.rows[0]
+    return (v, width) if v in r.chain and v is not None else (r.chain[0], 1)
+
+
+def share(size: int, factor: int) -> float:
+    """What the thread with more to do has of `size` turns in stretches of `factor`, if two share them; the last has the rest, too."""
+    count, rest = divmod(size, factor)
+    if count < 2:
+        return 1.0
+    return max((count + 1) // 2 * factor, count // 2 * factor + rest) / size
 
 
 def lanes_of(r: Region, target: Target) -> int:
@@ -291,10 +334,8 @@ def _columns(size: int, width: int, most: int) -> int:
     """How many columns make a block: few enough to stay in the cache, and such that two threads get equal shares."""
     best, least = size, math.inf
     for c in range(width, max(width, most) + 1, width):
-        count, rest = divmod(size, c)
-        share = max(-(-count // 2) * c, count // 2 * c + rest) / size
-        cost = 2 * share + abs(c - min(192, most)) * 0.0005
-        if c >= min(48, size) and cost < least:
+        cost = 2 * share(size, c) + abs(c - min(192, most)) * 0.0005
+        if cost < least:
             best, least = c, cost
     return best
 

@@ -6,7 +6,7 @@
     void ocn_pool_stop(ptr pool)                                  ends them
 
 A pool is `POOL_BYTES` of zeroed memory, aligned to 64, that stays where it is. A step with turns is shared out in equal stretches
-over the threads; the caller takes the first. Workers wait for a new epoch: they spin for a while, then park, on Linux on a futex,
+over the threads, the last one not the longest, as it has what is left over besides; the caller takes the first. Workers wait for a new epoch: they spin for a while, then park, on Linux on a futex,
 on other systems on a condition variable. A pool that is in use by another thread is not waited for: the caller then does all turns
 itself. Which thread takes a turn changes no result.
 """
@@ -43,8 +43,11 @@ entry:
   %threads = zext i32 %threads32 to i64
   %i = zext i32 %index to i64
   %j = add i64 %i, 1
-  %ni = mul i64 %turns, %i
-  %nj = mul i64 %turns, %j
+  %most = sub i64 %threads, 1
+  %pi = mul i64 %turns, %i
+  %pj = mul i64 %turns, %j
+  %ni = add i64 %pi, %most
+  %nj = add i64 %pj, %most
   %begin = udiv i64 %ni, %threads
   %end = udiv i64 %nj, %threads
   %some = icmp ult i64 %begin, %end
