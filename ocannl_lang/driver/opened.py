@@ -22,8 +22,8 @@ from ocannl_lang.driver.options import RunOptions
 from ocannl_lang.driver.saved import Bound, Constant, Found, SavedCell, SavedProgram, SavedRoutine, Signature
 from ocannl_lang.resources import cache_dir
 from ocn_runtime.calls import Counter, Taken
+from ocn_runtime.cpu import Executor, Step, default_threads
 from ocn_runtime.cpu import Routine as Runner
-from ocn_runtime.cpu import Step, default_threads
 from ocn_runtime.precisions import DTYPES, dtype_name
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Opened:
         self.cells = {c.path: c for c in found.cells}
         self.store: dict[str, Array] = {} if program is None else program.store
         self.preset: dict[str, Array] = {} if program is None else program.preset
+        self.initials: dict[str, Initial] = {}
         self.making = ""
         self._lock = threading.RLock()
         self._program = program
@@ -196,6 +197,7 @@ class Opened:
     def bound(self, wanted: Sequence[Bound]) -> list[tuple[int, Array]] | None:
         """The arrays of a kept routine, made when first needed; None if they are not to be had, or have other shapes."""
         arrays: list[tuple[int, Array]] = []
+        self.initials.update({b.path: b.initial for b in wanted if b.initial is not None})
         for b in wanted:
             found = self.store.get(b.path)
             if found is None:
@@ -214,7 +216,7 @@ class Opened:
             if preset.shape != b.shape:
                 return None
             del self.preset[b.path]
-            return np.ascontiguousarray(preset, dtype=DTYPES[b.precision])
+            return np.array(preset, dtype=DTYPES[b.precision], order="C")
         if b.initial is None:
             return None
         seed = self.options.seed
@@ -260,10 +262,32 @@ class OpenedRoutine:
         found = saved.load_routine(opened.saved.key, host_target().key, self.signature.name, shapes)
         if found is None:
             return None
-        bound = opened.bound(found.bound)
-        if bound is None:
+        code = _linked(found)
+        bound = None if code is None else opened.bound(found.bound)
+        if code is None or bound is None:
             return None
-        return _linked(found, bound, shapes, self.dtypes, opened.options.threads or default_threads())
+        executor, steps, keep = code
+        count = len(shapes)
+        constants = [
+            (c.entry, np.frombuffer(c.content, DTYPES[c.precision]).reshape(c.shape).copy()) for c in found.constants
+        ]
+        runner = Runner(
+            executor,
+            steps,
+            found.table_size,
+            range(1, 1 + count),
+            range(1 + count, 1 + count + len(found.results)),
+            [*constants, *bound],
+            found.places,
+            found.arena,
+            opened.options.threads or default_threads(),
+            keep,
+        )
+        return Ready(
+            runner,
+            tuple(Taken(shape, d, n) for shape, d, n in zip(shapes, self.dtypes, found.limits, strict=True)),
+            tuple(Taken(shape, DTYPES[precision]) for shape, precision in found.results),
+        )
 
     def _compiled(self, arrays: Sequence[Array], shapes: tuple[tuple[int, ...], ...]) -> Ready:
         compiled = self.compiled
@@ -286,7 +310,8 @@ class OpenedRoutine:
         from ocannl_lang.codegen.llvm.target import host_target
 
         code = executable.compiled
-        initials = self.opened.program.initials
+        made = self.opened.program.initials
+        initials = {**self.opened.initials, **{path: i for path, i in made.items() if i is not None}}
         if code is None or any(b.role == "data" for b in code.persistent):
             return
         record = SavedRoutine(
@@ -304,14 +329,8 @@ class OpenedRoutine:
         saved.save_routine(self.opened.saved.key, host_target().key, self.signature.name, shapes, record)
 
 
-def _linked(
-    found: SavedRoutine,
-    bound: list[tuple[int, Array]],
-    shapes: tuple[tuple[int, ...], ...],
-    dtypes: Sequence[np.dtype[Any]],
-    threads: int,
-) -> Ready | None:
-    """A kept routine in this process; None if an object is not there any more."""
+def _linked(found: SavedRoutine) -> tuple[Executor, list[Step], object] | None:
+    """The code of a kept routine in this process; None if an object is not there any more."""
     from ocannl_lang.codegen.linked import linked, process_executor
     from ocannl_lang.codegen.llvm.compile import cached_object
 
@@ -328,26 +347,10 @@ def _linked(
         addresses, keep = linked([s for s, _, _ in found.steps], lambda symbol: code(found.objects[symbol]))
     except _Missing:
         return None
-    constants = [
-        (c.entry, np.frombuffer(c.content, DTYPES[c.precision]).reshape(c.shape).copy()) for c in found.constants
-    ]
-    count = len(shapes)
-    runner = Runner(
+    return (
         executor,
         [Step(at, slots, turns) for at, (_, slots, turns) in zip(addresses, found.steps, strict=True)],
-        found.table_size,
-        range(1, 1 + count),
-        range(1 + count, 1 + count + len(found.results)),
-        [*constants, *bound],
-        found.places,
-        found.arena,
-        threads,
         keep,
-    )
-    return Ready(
-        runner,
-        tuple(Taken(shape, d, n) for shape, d, n in zip(shapes, dtypes, found.limits, strict=True)),
-        tuple(Taken(shape, DTYPES[prec]) for shape, prec in found.results),
     )
 
 

@@ -167,9 +167,7 @@ class Program:
             if preset.shape != shape:
                 self.preset[cell.path] = preset
                 raise ProgramErrors([_preset_size(cell, preset.shape, shape)])
-            found = np.ascontiguousarray(preset, dtype=dtype)
-            if found is preset or found.base is not None:
-                found = found.copy()
+            found = np.array(preset, dtype=dtype, order="C")
         else:
             found = self._initial(cell, shape, dtype, precision, solution)
         self.store[cell.path] = found

@@ -53,9 +53,14 @@ def random_values(
     calls = c.astype(np.uint64)
     words = threefry4x32((_low(block), _high(block), _low(calls), _high(calls)), key_of(seed, stream))
     picked = [np.choose(lane + k, list(words)) for k in range(width)]
+    return _values(dist, prec, picked)
+
+
+def _values(dist: Distribution, prec: Literal["f32", "f64"], picked: list[Words]) -> NDArray[Any]:
+    """Elements from their words: `picked[k]` are the words number k of all of them."""
     if dist == "uniform":
         return _unit(picked, prec).astype(prec_type(prec))
-    half = width // 2
+    half = len(picked) // 2
     u1, u2 = 1.0 - _unit(picked[:half], prec), _unit(picked[half:], prec)
     return (np.sqrt(-2.0 * np.log(u1)) * np.cos(2.0 * math.pi * u2)).astype(prec_type(prec))
 
@@ -139,8 +144,13 @@ def prec_type(prec: Literal["f32", "f64"]) -> type[np.float32] | type[np.float64
 def _array(
     dist: Distribution, shape: tuple[int, ...], seed: int, place: str, count: int, prec: Literal["f32", "f64"]
 ) -> NDArray[Any]:
-    position = np.arange(math.prod(shape), dtype=np.uint64)
-    return random_values(dist, prec, seed=seed, stream=stream_of(place), count=count, position=position).reshape(shape)
+    size, width = math.prod(shape), words_per_element(dist, prec)
+    # Each block once, whose words go to the elements in turn.
+    blocks = np.arange(-(-size * width // 4), dtype=np.uint64)
+    calls = np.full(1, count, np.int64).astype(np.uint64)
+    words = threefry4x32((_low(blocks), _high(blocks), _low(calls), _high(calls)), key_of(seed, stream_of(place)))
+    picked = list(np.stack(words, axis=-1).reshape(-1, width)[:size].T)
+    return _values(dist, prec, picked).reshape(shape)
 
 
 def _unit(words: list[Words], prec: str) -> NDArray[np.float64]:
