@@ -23,9 +23,9 @@ from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.schedule.blocks import block
 from ocannl_lang.schedule.ir import Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.lanes import lanes
-from ocannl_lang.schedule.legality import IllegalTransform, check_independent, only_sums
+from ocannl_lang.schedule.legality import IllegalTransform, check_independent, distinct, only_sums
 from ocannl_lang.schedule.staging import stage
-from ocannl_lang.schedule.trees import computes, each_loop, renewed, replaced, substituted, written
+from ocannl_lang.schedule.trees import computes, each_loop, loop_vars, renewed, replaced, substituted, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
             chain.append(inner[0])
         by_name = {x.var.name: x for x in chain}
         inside = chain[-1].body
-        if any(spaces.get(b) == "local" for b in written(inside)):
+        if any(_shares_memory(inside, x.var, spaces) for x in chain):
             raise IllegalTransform(f"{names} share memory that is one turn's own")
         for x in chain:
             if not only_sums(inside, spaces):
@@ -226,7 +226,7 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
 def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """The loop over each statement of its body, as far in as serial loops go."""
     check_independent(loop, spaces)
-    if any(spaces.get(b) == "local" for b in written(loop.body)):
+    if _shares_memory(loop.body, loop.var, spaces):
         raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
     own = [b for b in written(loop.body) if spaces.get(b) == "register"]
     wider: dict[Buffer, Buffer] = {}
@@ -240,6 +240,12 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
         return a if new is None else Access(new, (here, *a.index), a.guarded, a.fill)
 
     return _distributed(loop, replaced(loop.body, widened))
+
+
+def _shares_memory(body: tuple[Stmt, ...], var: Var, spaces: dict[Buffer, Space]) -> bool:
+    """Whether turns of a loop use the same local memory one after the other."""
+    inner = set(loop_vars(body))
+    return any(spaces.get(c.target.buffer) == "local" and not distinct(c.target, var, inner) for c in computes(body))
 
 
 def _distributed(loop: Loop, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
