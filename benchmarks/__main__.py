@@ -87,7 +87,7 @@ def _measure(options: argparse.Namespace, cpus: list[int], results: Results) -> 
 def _installed(names: Sequence[str], results: Results) -> list[str]:
     found: list[str] = []
     for name in names:
-        if importlib.util.find_spec(LIBRARIES.get(name, name)) is None or importlib.util.find_spec(PEERS[name]) is None:
+        if importlib.util.find_spec(LIBRARIES.get(name, name)) is None:
             note(results, f"{name} is left out: it is not installed")
         else:
             found.append(name)

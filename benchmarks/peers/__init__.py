@@ -23,7 +23,6 @@ PEERS = {
     "torch": "benchmarks.peers.torch",
     "torch.compile": "benchmarks.peers.torch_compile",
     "jax": "benchmarks.peers.jax",
-    "tinygrad": "benchmarks.peers.tinygrad",
 }
 """The module of each peer."""
 
