@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.graph.primitives import neutral
 from ocannl_lang.loops.facts import cost, covers, stride
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Const, Dynamic, Var, accesses
@@ -22,6 +23,8 @@ from ocannl_lang.schedule.trees import computes, written
 
 # Fewer cycles than this are not worth waking a thread for.
 PARALLEL_CYCLES = 30_000
+# How many rows of a matrix are read side by side.
+_STREAMED_ROWS = 8
 
 
 def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: Target) -> list[Kernel]:
@@ -243,6 +246,10 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
     if blocks is not None:
         plan.regions.append(_blocked(r, tile, blocks, lanes))
         return
+    streamed = _streamed(r, tile, lanes)
+    if streamed is not None:
+        plan.regions.append(streamed)
+        return
     packed: tuple[Packed, ...] = ()
     if (v := tile.vector) is not None:
         packed = tuple(_pack(a, r, v, lanes * tile.chunks, target, plan) for a in tile.packed)
@@ -315,6 +322,33 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> l
         own = row.name + (".i" if row.size > factor else "")
         steps += [Mark(own, "unrolled"), Sink(own)]
     return steps
+
+
+def _streamed(r: Region, tile: Tile, lanes: int) -> list[Transform] | None:
+    """The transforms of a product of a vector with a large matrix that lies the other way: some rows of it at a time, along them.
+
+    The sums wait in memory, in the first cache, so that the matrix is read in long stretches.
+    """
+    v = tile.vector
+    if v is None or v not in r.chain or tile.rows or len(r.sums) != 1 or len(r.inner) != 1 or r.inner[0].accum != "add":
+        return None
+    k, width = r.sums[0], 4 * lanes
+    size = SIZES.get(r.inner[0].target.buffer.prec, 4)
+    far = [
+        a
+        for a in accesses(r.inner[0].value)
+        if stride(a, v) == 1 and abs(stride(a, k) or 0) * size >= 1024 and v.size * k.size * size > 128 * 1024
+    ]
+    if not far or v.size < 4 * width or k.size < 4 * _STREAMED_ROWS:
+        return None
+    count = max(2, 2 * round(v.size / 2048))
+    columns = -(-v.size // count // width) * width
+    steps: list[Transform] = []
+    if r.chain[-1] is not v:
+        steps.append(Order(tuple(x.name for x in (*(x for x in r.chain if x is not v), v))))
+    name = f"{v.name}.i.i"
+    steps += [Split(v.name, columns), Split(f"{v.name}.i", width), Block(k.name, _STREAMED_ROWS, f"{v.name}.o")]
+    return [*steps, Mark(name, "vector"), Sink(name), Split(k.name, _STREAMED_ROWS), Mark(f"{k.name}.i", "unrolled")]
 
 
 def _blocked(r: Region, tile: Tile, blocks: Blocking, lanes: int) -> list[Transform]:

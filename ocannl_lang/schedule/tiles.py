@@ -481,13 +481,20 @@ class _Model:
         v = self.vector
         step = 0 if v is None else stride(a, v)
         if step == 0:
-            return _Read(times, False, rows)
+            return _Read(times * (4.0 if rows and self._scattered(a) else 1.0), False, rows)
         if a in self.packed:
             return _Read(times, True, rows)
         if step == 1:
             far = self.r.sums and not self.along_sum and _far_rows(a, self.r)
             return _Read(times * (8.0 if far else 1.0), True, rows)
         return _Read(times * (1.5 if step == -1 else 1.5 * self.lanes), True, rows)
+
+    def _scattered(self, a: Access) -> bool:
+        """Whether every turn of the sum reads another line of an operand that is larger than the second cache."""
+        if not self.r.sums:
+            return False
+        prec = SIZES.get(a.buffer.prec, 4)
+        return abs(stride(a, self.r.sums[-1]) or 0) * prec >= 64 and _own_turns(a) * prec > _SECOND_CACHE
 
 
 def _row_parts(rows: tuple[tuple[Var, int], ...]) -> list[tuple[int, tuple[int, ...]]]:
