@@ -7,7 +7,6 @@ that count, or `EXTEND` times the budget is over; a peer without any turn that c
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 import sys
 import tempfile
@@ -106,10 +105,15 @@ def _compare(case: Case, threads: int, players: Sequence[Player], results: Resul
     """Declares a case void if the numbers of the peers differ."""
     if not players:
         return
-    middle = statistics.median(p.number for p in players)
-    if any(not math.isclose(p.number, middle, rel_tol=TOLERANCE / 2) for p in players):
+    if differ([p.number for p in players]):
         said = ", ".join(f"{p.name} {p.number:.6g}" for p in players)
         results.void[case.name, threads] = f"the numbers differ: {said}"
+
+
+def differ(numbers: Sequence[float]) -> bool:
+    """Whether two of them are further apart than `TOLERANCE`; a number that is none differs from all."""
+    spread = max(numbers) - min(numbers)
+    return any(n != n for n in numbers) or spread > TOLERANCE * abs(statistics.median(numbers))
 
 
 def _take_turns(case: Case, threads: int, players: list[Player], budget: float, results: Results) -> list[Player]:

@@ -19,7 +19,7 @@ from benchmarks.goals import judged
 from benchmarks.machine import usable_cpus
 from benchmarks.processes import PeerFailed, environment, peer_process
 from benchmarks.results import Ceilings, Results, Row, Single
-from benchmarks.runner import time_case
+from benchmarks.runner import differ, time_case
 from benchmarks.table import text_of, time_text
 from benchmarks.values import read_values, values_of, write_values
 
@@ -36,6 +36,12 @@ def test_peers_that_fail_are_notes() -> None:
     assert [r.peer for r in results.rows] == ["numpy"]
     assert results.rows[0].median > 0
     assert len(results.notes) == 1 and "nobody failed" in results.notes[0]
+
+
+def test_numbers_that_differ_make_a_case_void() -> None:
+    assert not differ([2.0, 2.0001, 2.0001])
+    assert differ([2.0, 2.0003])
+    assert differ([2.0, float("nan")])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="asks the system for a process by its number")
