@@ -13,6 +13,7 @@ from ocannl_lang.build.routines import BuiltRoutine, build_routine
 from ocannl_lang.build.values import RoutineRef
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, all_graphs
+from ocannl_lang.driver.collecting import fewer_collections
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.execution import Executable, make_executable
 from ocannl_lang.driver.initial import Drawn, Initial, Zeros, drawn
@@ -346,7 +347,8 @@ class Routine:
         key = tuple(a.shape for a in args)
         found = self._executables.get(key)
         if found is None:
-            found = self._executables[key] = self._make(args)
+            with fewer_collections():
+                found = self._executables[key] = self._make(args)
         self.check_positions(args)
         return found
 

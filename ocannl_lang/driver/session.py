@@ -9,6 +9,7 @@ from typing import Any
 from ocannl_lang.build.values import Static
 from ocannl_lang.diagnostics.model import Collector, Diagnostic
 from ocannl_lang.driver.checking import Checked, check_program
+from ocannl_lang.driver.collecting import fewer_collections
 from ocannl_lang.driver.depth import room_for_nesting
 from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.modules import ModuleSet, Reader, load_modules, read_file
@@ -54,6 +55,10 @@ class Session:
 
     def checked(self, path: str | Path) -> Checked | list[Diagnostic]:
         """The checked program; only diagnostics where the file cannot be read."""
+        with fewer_collections():
+            return self._checked(path)
+
+    def _checked(self, path: str | Path) -> Checked | list[Diagnostic]:
         from ocannl_lang.host.intrinsics import INTRINSICS
 
         collector = Collector()
