@@ -244,6 +244,9 @@ def compute(ctx: Context, target: Access, accum: Accum, expr: Expr) -> None:
         return
     if 0 in target.buffer.shape:
         return
+    if accum == "set" and target.buffer in ctx.past and _whole_vector(ctx, target):
+        _store_past(ctx, target, ctx.evaluate(ctx, expr))
+        return
     where = _where(ctx, target)
     if where.uniform is None:
         _compute_memory(ctx, target, where, accum, expr)
@@ -345,6 +348,27 @@ def _store(ctx: Context, buffer: Buffer, where: _Where, value: Value) -> None:
         ctx.w.declare("void", name, [t, f"<{lanes} x ptr>", m])
         ctx.w.line(f"call void @{name}({t} {value.text}, <{lanes} x ptr> align {align} {pointers}, {m} {mask.text})")
     ctx.stored(buffer)
+
+
+def _whole_vector(ctx: Context, target: Access) -> bool:
+    """Whether a store fills a vector that begins at a multiple of its size from the beginning of the buffer."""
+    if ctx.count != ctx.lanes or target.guarded:
+        return False
+    parts = [(i, s) for i, s in zip(target.index, strides(target.buffer.shape), strict=True) if isinstance(i, Affine)]
+    if len(parts) != len(target.index):
+        return False
+    place = linear(parts)
+    inside = all(c % ctx.lanes == 0 for v, c in place.terms if isinstance(ctx.env[v], str))
+    at = ctx.place(place)
+    return inside and at.step == 1 and at.offset % ctx.lanes == 0
+
+
+def _store_past(ctx: Context, target: Access, value: Value) -> None:
+    t = llvm_type(target.buffer.prec, ctx.lanes)
+    p = ctx.address(target.buffer, _where(ctx, target).place)
+    align = ctx.lanes * SIZES[target.buffer.prec]
+    ctx.w.line(f"store {t} {ctx.o.splat(value, ctx.lanes).text}, ptr {p}, align {align}, !nontemporal !0")
+    ctx.stored(target.buffer)
 
 
 def _store_pieces(ctx: Context, buffer: Buffer, p: str, value: Value) -> None:

@@ -36,13 +36,17 @@ class Place:
 
 @dataclass(slots=True)
 class Context:
-    """The state of writing one kernel. `lanes`: numbers in a vector; `count`: how many of them the current chunk uses (0 outside)."""
+    """The state of writing one kernel. `lanes`: numbers in a vector; `count`: how many of them the current chunk uses (0 outside).
+
+    `past`: buffers whose whole vectors are written past the caches; they begin at a multiple of a vector.
+    """
 
     o: Ops
     lanes: int
     spaces: dict[Buffer, Space]
     written: frozenset[Buffer]
     evaluate: Callable[[Context, Expr], Value]
+    past: frozenset[Buffer] = frozenset()
     count: int = 0
     env: dict[Var, Binding] = field(default_factory=dict[Var, Binding])
     registers: dict[tuple[Buffer, int], Value] = field(default_factory=dict[tuple[Buffer, int], Value])

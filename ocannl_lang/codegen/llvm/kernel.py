@@ -44,9 +44,92 @@ def function_of(kernel: Kernel, target: Target) -> Function:
 @functools.lru_cache(maxsize=4096)
 def write_kernel(kernel: Kernel, target: Target) -> Function:
     """The function of a kernel."""
+    past = _past(kernel, target)
+    plain = _body_of(kernel, target, frozenset())
+    first = kernel.body[0]
+    turns = first.var.size if isinstance(first, Loop) and first.kind == "parallel" else 0
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}'
+    if not past:
+        lines = [*plain.declarations, "define void @kernel" + plain.text, attributes, ""]
+        return Function("\n".join(lines), plain.buffers, turns)
+    other = _body_of(kernel, target, past)
+    lines = [
+        *dict.fromkeys((*plain.declarations, *other.declarations, *_FENCES.get(target.arch, ("",))[:1])),
+        "define internal void @cached" + plain.text,
+        "define internal void @past" + other.text,
+        *_chosen(kernel, plain.buffers, past, target),
+        "!0 = !{i32 1}",
+        attributes,
+        "",
+    ]
+    return Function("\n".join(lines), plain.buffers, turns)
+
+
+# What makes stores past the caches visible before those that come after.
+_FENCES = {"x86_64": ("declare void @llvm.x86.sse.sfence()", "call void @llvm.x86.sse.sfence()")}
+# What is at least so large is written past the caches: it would push out everything else, and be read before it is written.
+_PAST_BYTES = 8 * 1024 * 1024
+
+
+def _past(kernel: Kernel, target: Target) -> frozenset[Buffer]:
+    """Large buffers that a kernel only writes."""
+    if target.arch not in _FENCES:
+        return frozenset()
+    read = {kernel.base(a.buffer) for c in _computes(kernel.body) for a in accesses(c.value)}
+    found: set[Buffer] = set()
+    for c in _computes(kernel.body):
+        b = c.target.buffer
+        if b not in kernel.spaces and c.accum == "set" and kernel.base(b) not in read:
+            if b.size * SIZES.get(b.prec, 4) >= _PAST_BYTES:
+                found.add(b)
+    return frozenset(found)
+
+
+def _chosen(kernel: Kernel, buffers: tuple[Buffer, ...], past: frozenset[Buffer], target: Target) -> list[str]:
+    """The function that tells by the addresses which code runs."""
+    lines = ["define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {", "entry:"]
+    together = "0"
+    bases = {kernel.base(b) for b in past}
+    for k, b in enumerate(buffers):
+        if b in bases:
+            lines += [
+                f"%a{k} = getelementptr inbounds i32, ptr %slots, i64 {k}",
+                f"%s{k} = load i32, ptr %a{k}, align 4",
+                f"%e{k} = getelementptr inbounds ptr, ptr %table, i32 %s{k}",
+                f"%p{k} = load ptr, ptr %e{k}, align 8",
+                f"%i{k} = ptrtoint ptr %p{k} to i64",
+                f"%o{k} = or i64 {together}, %i{k}",
+            ]
+            together = f"%o{k}"
+    arguments = "ptr %table, ptr %slots, i64 %begin, i64 %end"
+    return [
+        *lines,
+        f"%low = and i64 {together}, {target.vector_bytes - 1}",
+        "%aligned = icmp eq i64 %low, 0",
+        "br i1 %aligned, label %beyond, label %within",
+        "beyond:",
+        f"call void @past({arguments})",
+        _FENCES[target.arch][1],
+        "ret void",
+        "within:",
+        f"call void @cached({arguments})",
+        "ret void",
+        "}",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    declarations: tuple[str, ...]
+    text: str
+    buffers: tuple[Buffer, ...]
+
+
+def _body_of(kernel: Kernel, target: Target, past: frozenset[Buffer]) -> _Body:
+    """Parameters and body of a kernel's function. `past`: what is written past the caches."""
     w = Writer()
     lanes = target.vector_bytes // max(4, _widest(kernel))
-    ctx = Context(Ops(w, target), lanes, kernel.spaces, frozenset(_written(kernel.body)), evaluate)
+    ctx = Context(Ops(w, target), lanes, kernel.spaces, frozenset(_written(kernel.body)), evaluate, past)
     first = kernel.body[0]
     turns = first.var.size if isinstance(first, Loop) and first.kind == "parallel" else 0
     _statement(ctx, first)
@@ -59,19 +142,8 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
             last = w.pure(f"icmp eq i64 %end, {turns}", [])
             w.end_if(label, last)
     allocations = [f"%local{n} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b, n in ctx.locals.items()]
-    lines = [
-        *w.declarations,
-        "define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {",
-        "entry:",
-        *allocations,
-        w.text(),
-        "ret void",
-        "}",
-        f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}',
-        "",
-    ]
-    passed = tuple(kernel.base(b) for b in ctx.arguments)
-    return Function("\n".join(lines), passed, turns)
+    lines = ["(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {", "entry:", *allocations, w.text(), "ret void", "}"]
+    return _Body(tuple(w.declarations), "\n".join(lines), tuple(kernel.base(b) for b in ctx.arguments))
 
 
 def _widest(kernel: Kernel) -> int:

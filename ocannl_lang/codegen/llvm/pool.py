@@ -6,7 +6,8 @@
     void ocn_pool_stop(ptr pool)                                  ends them
 
 A pool is `POOL_BYTES` of zeroed memory, aligned to 64, that stays where it is. A step with turns is shared out in equal stretches
-over the threads, the last one not the longest, as it has what is left over besides; the caller takes the first. Workers wait for a new epoch: they spin for a while, then park, on Linux on a futex,
+over the threads, the last one not the longest, as it has what is left over besides; the caller takes the first. Workers wait for
+a new epoch: they spin for a while, then park, on Linux on a futex,
 on other systems on a condition variable. A pool that is in use by another thread is not waited for: the caller then does all turns
 itself. Which thread takes a turn changes no result.
 """

@@ -23,6 +23,11 @@ class Target:
     rounds: bool
 
     @property
+    def arch(self) -> str:
+        """The kind of processor, as the triple begins."""
+        return self.triple.split("-", 1)[0]
+
+    @property
     def key(self) -> str:
         """What makes code for one target differ from code for another."""
         return f"{self.triple}/{self.cpu}/{self.features}"
