@@ -24,7 +24,7 @@ from ocannl_lang.driver.errors import ProgramErrors
 from ocannl_lang.driver.opened import Opened, OpenedRoutine, Ready, open_program
 from ocannl_lang.driver.options import UnknownDevice, run_options
 from ocannl_lang.driver.saved import Signature
-from ocannl_lang.host.context import HostError
+from ocannl_lang.host.errors import HostError
 from ocannl_lang.host.interop import Misfit, as_array, convert, fit
 from ocannl_lang.source import Source, Span
 from ocn_runtime.calls import UNPREPARED, PreparedCall, number_or_array, prepare_call

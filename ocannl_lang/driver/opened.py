@@ -60,7 +60,7 @@ def open_program(path: Path, options: RunOptions, settings: Mapping[str, Any]) -
         return Opened(path, options, settings, found, None)
     program = _session(options, settings, None).open(path)
     found = _described(program, settings)
-    if options.backend == "cpu":
+    if options.backend == "cpu" and found.key:
         saved.save_program(path, settings, found)
     return Opened(path, options, settings, found, program)
 
@@ -85,6 +85,7 @@ class Opened:
         self.preset: dict[str, Array] = {} if program is None else program.preset
         self.initials: dict[str, Initial] = {}
         self.making = ""
+        self._absolute = path.absolute()
         self._lock = threading.RLock()
         self._program = program
         self.routines = {s.name: OpenedRoutine(self, s) for s in found.routines}
@@ -96,7 +97,9 @@ class Opened:
         """The program itself, which is read and checked when first asked for. It shares the parameters and the counts of calls."""
         with self._lock:
             if self._program is None:
-                program = _session(self.options, self.settings, self.saved).open(self.path)
+                # Messages show the path as it was given, as long as that leads there.
+                path = self.path if self.path.absolute() == self._absolute else self._absolute
+                program = _session(self.options, self.settings, self.saved).open(path)
                 program.store, program.preset = self.store, self.preset
                 self._join(program)
                 self._program = program
@@ -120,7 +123,9 @@ class Opened:
         """The same program with copies of what it has learned; data is shared."""
         program = None if self._program is None else self._program.fork()
         fork = Opened(self.path, self.options, self.settings, self.saved, program)
+        fork._absolute = self._absolute
         if program is None:
+            fork.initials.update(self.initials)
             fork.store.update({path: array.copy() for path, array in self.store.items()})
             fork.preset.update({path: array.copy() for path, array in self.preset.items()})
         for name, routine in fork.routines.items():
@@ -374,7 +379,10 @@ def _session(options: RunOptions, settings: Mapping[str, Any], known: SavedProgr
 
 
 def _described(program: Program, settings: Mapping[str, Any]) -> SavedProgram:
-    """What is kept of a program."""
+    """What is kept of a program. Its key is empty if nothing is to be kept."""
+    from ocannl_lang.driver.checking import all_graphs
+    from ocannl_lang.driver.program import reachable
+    from ocannl_lang.graph.ir import Data
     from ocannl_lang.syntax import ast
 
     modules = program.checked.modules
@@ -397,8 +405,10 @@ def _described(program: Program, settings: Mapping[str, Any]) -> SavedProgram:
         fixed = solution is not None and all(isinstance(n, int) for n in sizes)
         shape = tuple(n for n in sizes if isinstance(n, int)) if fixed else None
         cells.append(SavedCell(cell.path, program.precision(cell), shape, fixed and program.in_a_routine(cell)))
+    # Sizes may depend on files that routines read, even those of routines that read none.
+    reads = any(isinstance(v.op, Data) for graph in all_graphs(program.checked) for v in reachable(graph))
     return SavedProgram(
-        saved.program_key(str(modules.root), texts, settings),
+        "" if reads else saved.program_key(str(modules.root), texts, settings),
         program.module.doc,
         tuple(_signature(name, routine) for name, routine in program.routines.items()),
         tuple(cells),

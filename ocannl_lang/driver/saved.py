@@ -256,7 +256,7 @@ def fingerprint() -> str:
                     name = os.path.join(folder, file)
                     with open(name, "rb") as f:
                         content = f.read()
-                    found.update(f"{os.path.relpath(name, top)}\0{len(content)}\0".encode() + content)
+                    found.update(f"{name[len(str(top)) :]}\0{len(content)}\0".encode() + content)
     return found.hexdigest()
 
 

@@ -13,21 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from ocannl_lang.host.errors import HostError
 from ocannl_lang.host.progress import ProgressBars
 from ocannl_lang.host.random import HostRandom
 
-
-class HostError(Exception):
-    """A fault of the user's program in a host function; becomes a diagnostic with this code at the place of the call."""
-
-    def __init__(
-        self, message: str, code: str = "E0304", *, notes: tuple[str, ...] = (), helps: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.notes = notes
-        self.helps = helps
+__all__ = ["HostContext", "HostError", "HostFunction"]
 
 
 class HostFunction(Protocol):

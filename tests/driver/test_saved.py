@@ -171,6 +171,15 @@ def test_the_text_of_a_warm_program_may_change_later(file):
     assert not is_warm(warm) and "tanh" not in warm.apply.source
 
 
+def test_another_working_folder(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    ocn.load("kept.ocn").apply(X)
+    warm = ocn.load("kept.ocn")
+    monkeypatch.chdir(tmp_path)
+    assert warm.apply(X).shape == (2, 2) and is_warm(warm)
+    assert warm.apply(np.ones((7, 3), np.float32)).shape == (7, 2)
+
+
 def test_errors_of_a_warm_program(file):
     cold = ocn.load(file)
     use(cold)
@@ -280,9 +289,17 @@ def test_a_cache_that_cannot_be_written(file, tmp_path):
 
 
 def test_data_is_read_each_time(file):
-    file.write_text(
-        'data table: f32[2 | 2] = read_array("table.npy")\n\nroutine total() -> f32:\n    return sum(table)\n'
-    )
+    file.write_text("""
+data table: f32[_ | 2] = read_array("table.npy")
+
+routine total() -> f32:
+    return sum(table)
+
+routine rows() -> f32:
+    return sum(0 * table + 1) / 2
+""")
     for k in (1, 2):
-        np.save(file.with_name("table.npy"), np.full((2, 2), k, np.float32))
-        assert ocn.load(file).total() == 4 * k
+        np.save(file.with_name("table.npy"), np.full((k, 2), k, np.float32))
+        for _ in range(2):
+            m = ocn.load(file)
+            assert m.total() == 2 * k * k and m.rows() == k
