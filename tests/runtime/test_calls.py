@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -220,5 +221,5 @@ def test_a_call_in_the_middle_of_a_call(m):
             del value
 
     taken = Taken((2, 3), np.dtype(np.float32))
-    call = prepare_call(runner, [taken, taken], [taken], threading.RLock(), Interrupted(), 0, as_tuple=False)
+    call = prepare_call(runner, [taken, taken], [taken], threading.RLock(), cast(Any, Interrupted()), 0, as_tuple=False)
     assert call((x, y), None)[0, 0] == 2.0 and inner == [10.0]
