@@ -112,7 +112,9 @@ def plan_program(program: Program, target: Target) -> Plan:
 def schedule_text(program: Program) -> str:
     """The kernels in the order in which they run, and where their buffers lie."""
     found = plan_program(program, host_target())
-    lines = [dump(found.kernels), "", f"arena: {found.arena} bytes"]
+    origins = {a.target.buffer: a.origin for a in reversed(program.assigns)}
+    places = {b: f"{o.source.path}:{o.line}" for b, o in origins.items() if o is not None}
+    lines = [dump(found.kernels, places), f"arena: {found.arena} bytes"]
     for buffer, home in found.homes.items():
         lines.append(f"  {buffer.name} {buffer.prec}{list(buffer.shape)}: {home_text(home)}")
     return "\n".join(lines)

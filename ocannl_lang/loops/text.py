@@ -67,6 +67,10 @@ class Names:
             found = self._buffers[b] = base if n == 0 else f"{base}'{n}"
         return found
 
+    def find(self, name: str) -> Buffer | None:
+        """The buffer that has got a name."""
+        return next((b for b, n in self._buffers.items() if n == name), None)
+
     def declared(self, b: Buffer) -> str:
         return f"{self.buffer(b)}: {b.prec}[{', '.join(map(str, b.shape))}]"
 

@@ -29,7 +29,7 @@ def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dic
     # The last stretch is like the others where the sums are only stored after it.
     middle = whole - 1 if plain or rest else whole - 2
     last = (middle + 1) * size
-    turn = Var(f"{name}.o", middle)
+    turn = Var(f"{name}.b", middle)
     first: list[Stmt] = []
     inside: list[Stmt] = []
     end: list[Stmt] = []

@@ -16,9 +16,12 @@ memory private to one thread.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import TYPE_CHECKING, Literal, Union
 
 from ocannl_lang.loops.ir import Access, Accum, Buffer, Expr, Var
+
+if TYPE_CHECKING:
+    from ocannl_lang.schedule.steps import Transform
 
 Kind = Literal["parallel", "serial", "unrolled", "vector"]
 Space = Literal["register", "local"]
@@ -52,8 +55,9 @@ Stmt = Union[Loop, Compute]
 class Kernel:
     """One function: `body`, and the spaces of the buffers that are not in global memory.
 
-    `views`: buffers that are others in another shape, at the same place. `note`: how it was scheduled, for people. A kernel with an
-    `original` is that kernel with buffers renamed by `renaming`: it has the same code.
+    `views`: buffers that are others in another shape, at the same place. `note`: how it was scheduled, for people. `before`: the
+    kernel to which `steps` were applied, None without any. A kernel with an `original` is that kernel with buffers renamed by
+    `renaming`: it has the same code, and its steps are the original's.
     """
 
     body: tuple[Stmt, ...]
@@ -62,6 +66,8 @@ class Kernel:
     note: str = ""
     original: Kernel | None = None
     renaming: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    before: Kernel | None = None
+    steps: tuple[Transform, ...] = ()
 
     def base(self, b: Buffer) -> Buffer:
         """The buffer that a view is one of."""

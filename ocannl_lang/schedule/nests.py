@@ -306,9 +306,14 @@ def _named(body: tuple[Stmt, ...], used: dict[str, int], at: dict[Var, Affine]) 
     for s in body:
         if isinstance(s, Loop):
             base = s.var.name.split(".")[0] or "i"
-            n = used.get(base, 0)
-            used[base] = n + 1
-            own = Var(base if n == 0 else f"{base}{n + 1}", s.var.size)
+            n = used.get(base, 0) + 1
+            name = base if n == 1 else f"{base}{n}"
+            while n > 1 and name in used:
+                n += 1
+                name = f"{base}{n}"
+            used[base] = n
+            used.setdefault(name, 1)
+            own = Var(name, s.var.size)
             result.append(Loop(own, s.kind, _named(s.body, used, {**at, s.var: Affine.of(own)})))
         else:
             target = Access(s.target.buffer, tuple(substitute_index(i, at) for i in s.target.index), s.target.guarded)

@@ -58,11 +58,11 @@ def _memory(
 
 def _copy(a: Access, copy: Buffer, axes: list[Var], lanes: int) -> tuple[Stmt, ...]:
     """copy[axes] = a, in the order in which `a` lies in memory."""
-    own = {v: Var(f"{v.name.split('.')[0]}.c", v.size) for v in axes}
+    own = {v: Var(f"{v.name}.c", v.size) for v in axes}
     last = own[axes[-1]]
     along = next((own[v] for v in axes if stride(a, v) == 1), last)
     at: dict[Var, Affine] = {v: Affine.of(x) for v, x in own.items()}
-    outer = sorted((x for v, x in own.items() if x is not last and x is not along), key=lambda x: -_distance(a, own, x))
+    outer = sorted((x for x in own.values() if x is not last and x is not along), key=lambda x: -_distance(a, own, x))
     if along is last or along.size < lanes:
         # A row of the original after the other.
         outer = sorted((x for x in own.values() if x is not last), key=lambda x: -_distance(a, own, x))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ocannl_lang.loops.ir import (
     Access,
@@ -25,6 +26,7 @@ from ocannl_lang.loops.ir import (
 )
 from ocannl_lang.loops.lower_expr import map_accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
+from ocannl_lang.schedule.steps import Packed, Split, Stage, Transform
 
 _Key = tuple[object, ...]
 _MOST = 4096
@@ -102,32 +104,60 @@ class _Describe:
                 return ("random", dist, stream, inner, self._affine(position), prec)
 
 
+def schedule_of(k: Kernel) -> tuple[Kernel, tuple[Transform, ...]]:
+    """A kernel as it was before its steps, and these, on its own buffers."""
+    if k.original is None:
+        return k.before or k, k.steps
+    before, steps = schedule_of(k.original)
+    renaming = _Renaming({*before.spaces, *k.original.spaces}, k.renaming)
+    views = {renaming.of(view): renaming.of(base) for view, base in before.views.items()}
+    return Kernel(renaming.body(before.body), before.spaces, views), tuple(renaming.step(s) for s in steps)
+
+
 def _renamed(k: Kernel, by: dict[Buffer, Buffer]) -> Kernel:
     """A kernel on other buffers. Private memory gets buffers of its own, which the kernels of a group share by `by`."""
+    renaming = _Renaming(set(k.spaces), by)
+    views = {renaming.of(view): renaming.of(base) for view, base in k.views.items()}
+    return Kernel(renaming.body(k.body), k.spaces, views, k.note, k, by)
 
-    def of(b: Buffer) -> Buffer:
-        if b in k.spaces:
+
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """Other buffers, by `by`, for all but the `private` ones. Buffers that `by` does not know get new ones there."""
+
+    private: set[Buffer]
+    by: dict[Buffer, Buffer]
+
+    def of(self, b: Buffer) -> Buffer:
+        if b in self.private:
             return b
-        if b not in by:
-            by[b] = Buffer(b.name, b.shape, b.prec, b.role, b.key, b.value)
-        return by[b]
+        if b not in self.by:
+            self.by[b] = Buffer(b.name, b.shape, b.prec, b.role, b.key, b.value)
+        return self.by[b]
 
-    views = {of(view): of(base) for view, base in k.views.items()}
-
-    def change(a: Access) -> Access:
-        return Access(of(a.buffer), tuple(_index(i) for i in a.index), a.guarded, a.fill)
-
-    def _index(i: Index) -> Index:
-        return Dynamic(map_accesses(i.value, change, {})) if isinstance(i, Dynamic) else i
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def body(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for s in stmts:
             match s:
                 case Loop(var=var, kind=kind, body=inner):
-                    result.append(Loop(var, kind, body(inner)))
+                    result.append(Loop(var, kind, self.body(inner)))
                 case Compute(target=target, accum=accum, value=value):
-                    result.append(Compute(change(target), accum, map_accesses(value, change, {})))
+                    moved = map_accesses(value, self._access, {})
+                    result.append(Compute(self._access(target), accum, moved))
         return tuple(result)
 
-    return Kernel(body(k.body), k.spaces, views, k.note, k, by)
+    def step(self, s: Transform) -> Transform:
+        match s:
+            case Split(loop=loop, factor=factor, packed=packed) if packed:
+                own = (Packed(self._access(p.operand), self.of(p.copy), p.outer, p.sums) for p in packed)
+                return Split(loop, factor, tuple(own))
+            case Stage(buffer=buffer, loop=loop, vector=vector, lanes=lanes):
+                return Stage(self.of(buffer), loop, vector, lanes)
+            case _:
+                return s
+
+    def _access(self, a: Access) -> Access:
+        return Access(self.of(a.buffer), tuple(self._index(i) for i in a.index), a.guarded, a.fill)
+
+    def _index(self, i: Index) -> Index:
+        return Dynamic(map_accesses(i.value, self._access, {})) if isinstance(i, Dynamic) else i

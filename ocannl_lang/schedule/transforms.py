@@ -1,23 +1,8 @@
-"""Schedules as data: named transforms of kernels, applied by pure functions.
-
-A loop is named by its variable; the parts that a transform makes of a loop `i` are called `i.o` and `i.i`. What is left over where
-a size does not divide stands behind as another loop of the inner part's name, so that later transforms treat both alike.
-
-    Split("i", 6)       for i in 100  →  for i.o in 16: for i.i in 6;  for i.i in 4
-    Block("k", 256, "j.o")  within each turn of j.o: the sums over the first 256 turns of k, stored; then over the next, …
-    Stage(b, "i", "j.i", 8)  what turns of i read of b is copied before the loop, with turns of j.i side by side
-    Order(("j", "i"))   i: j: …  →  j: i: …  for loops that stand directly inside one another
-    Sink("i.i")         moves a loop inwards, over all statements of its body, down to the innermost ones; registers that
-                        a turn has for itself become arrays of registers
-    Mark("i.i", kind)   says how a loop runs
-    Lanes("k.i")        a sum over a vector loop is kept lane by lane and put together after the loops
-"""
+"""Schedules as data: the steps of `steps`, applied to kernels by pure functions that check that the meaning stays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Union
 
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.schedule.blocks import block
@@ -25,110 +10,48 @@ from ocannl_lang.schedule.ir import Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.lanes import lanes
 from ocannl_lang.schedule.legality import IllegalTransform, check_independent, distinct, only_sums
 from ocannl_lang.schedule.staging import stage
+from ocannl_lang.schedule.steps import (
+    Block,
+    Lanes,
+    Mark,
+    Order,
+    Packed,
+    Sink,
+    Split,
+    Stage,
+    Transform,
+    describe,
+)
 from ocannl_lang.schedule.trees import computes, each_loop, loop_vars, renewed, replaced, substituted, written
 
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """An operand of a nest that is read from `copy` instead: [`outer` loops, tile, loops of the sum `sums`, place in the tile]."""
-
-    operand: Access
-    copy: Buffer
-    outer: tuple[Var, ...]
-    sums: tuple[Var, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Splits a loop into turns of `factor`; operands may be read from copies that lie in this order."""
-
-    loop: str
-    factor: int
-    packed: tuple[Packed, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Takes a loop of a sum in stretches, one after the other for all that stands inside `within`. Sums wait in memory meanwhile."""
-
-    loop: str
-    size: int
-    within: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Copies what a loop reads of a buffer into memory of the thread before the loop. `lanes` turn over at a time where the copy has to."""
-
-    buffer: Buffer
-    loop: str
-    vector: str
-    lanes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """Moves a loop inwards."""
-
-    loop: str
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Puts loops that stand directly inside one another into this order."""
-
-    loops: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Says how a loop runs."""
-
-    loop: str
-    kind: Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """Keeps sums over a vector loop lane by lane."""
-
-    loop: str
-
-
-Transform = Union[Split, Order, Block, Stage, Sink, Mark, Lanes]
+__all__ = ["Block", "Lanes", "Mark", "Order", "Packed", "Sink", "Split", "Stage", "Transform", "apply", "describe"]
 
 
 def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
-    """The kernel after all steps. Raises `IllegalTransform`."""
+    """The kernel after all steps, which it keeps along with what it was before. Raises `IllegalTransform`."""
+    if not steps:
+        return kernel
     spaces = dict(kernel.spaces)
     body = kernel.body
     for step in steps:
         body = _applied(body, step, spaces)
     used = {a.buffer for c in computes(body) for a in (c.target, *accesses(c.value))}
     note = "; ".join(filter(None, [kernel.note, *(describe(s) for s in steps)]))
-    return Kernel(body, {b: s for b, s in spaces.items() if b in used}, kernel.views, note)
-
-
-def describe(step: Transform) -> str:
-    """A step as it is printed."""
-    match step:
-        case Split(loop=loop, factor=factor, packed=packed):
-            return f"split {loop} {factor}" + "".join(f" packing {p.operand.buffer.name}" for p in packed)
-        case Order(loops=loops):
-            return f"order {' '.join(loops)}"
-        case Block(loop=loop, size=size, within=within):
-            return f"block {loop} {size} in {within}"
-        case Stage(buffer=buffer, loop=loop, vector=vector):
-            return f"stage {buffer.name} for {loop} along {vector}"
-        case Sink(loop=loop):
-            return f"sink {loop}"
-        case Mark(loop=loop, kind=kind):
-            return f"{kind} {loop}"
-        case Lanes(loop=loop):
-            return f"lanes {loop}"
+    return Kernel(
+        body,
+        {b: s for b, s in spaces.items() if b in used},
+        kernel.views,
+        note,
+        before=kernel.before or kernel,
+        steps=(*kernel.steps, *steps),
+    )
 
 
 def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
+    there = {v.name for v in loop_vars(body)}
+    for name in _named(step):
+        if name not in there:
+            raise IllegalTransform(f"there is no loop {name}")
     match step:
         case Split(loop=name, factor=factor, packed=packed):
             return each_loop(body, name, lambda loop: split(loop, factor, packed))
@@ -146,6 +69,17 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
             return each_loop(body, name, lambda loop: (_marked(loop, kind, spaces),))
         case Lanes(loop=name):
             return lanes(body, name, spaces)
+
+
+def _named(step: Transform) -> tuple[str, ...]:
+    """The loops that a step is about."""
+    match step:
+        case Order(loops=names):
+            return names
+        case Block(loop=name, within=within):
+            return name, within
+        case Split(loop=name) | Stage(loop=name) | Sink(loop=name) | Mark(loop=name) | Lanes(loop=name):
+            return (name,)
 
 
 # ---------------------------------------------------------------- splitting
@@ -228,7 +162,7 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     check_independent(loop, spaces)
     if _shares_memory(loop.body, loop.var, spaces):
         raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
-    own = [b for b in written(loop.body) if spaces.get(b) == "register"]
+    own = sorted((b for b in written(loop.body) if spaces.get(b) == "register"), key=lambda b: b.id)
     wider: dict[Buffer, Buffer] = {}
     for b in own:
         wider[b] = Buffer(b.name, (loop.var.size, *b.shape), b.prec)
