@@ -31,6 +31,7 @@ from ocannl_lang.schedule.memory import Outside
 from ocannl_lang.schedule.trees import computes
 from ocannl_lang.source import Span
 from ocn_runtime.cpu import Routine as BoundRoutine
+from ocn_runtime.cpu import result_array
 
 Array = NDArray[Any]
 Bound = Literal["arithmetic", "memory", "latency/overhead"]
@@ -164,7 +165,7 @@ def _prepare(program: Program, routine: Routine, name: str, shapes: Shapes) -> _
                 first[b], kept[b] = kept[b], kept[b].copy()
     except ProgramErrors as error:
         return Unmeasured(name, tuple(error.diagnostics))
-    outputs = [np.empty(b.shape, dtype(b.prec)) for b in executable.program.outputs]
+    outputs = [result_array(b.shape, dtype(b.prec)) for b in executable.program.outputs]
     return _Run(name, routine, compiled, inputs, outputs, kept, first)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ocannl_lang.graph.dtypes import dtype as dtype_of
@@ -14,6 +13,7 @@ from ocannl_lang.graph.ir import Graph
 from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.lower import lower
 from ocannl_lang.shapes import Solution, SolvedShape
+from ocn_runtime.cpu import result_array
 
 if TYPE_CHECKING:
     from ocannl_lang.codegen.cpu import CompiledProgram
@@ -43,7 +43,9 @@ class Executable:
         self, inputs: Sequence[Array], seed: int, call_count: int, out: Sequence[Array] | None = None
     ) -> list[Array]:
         """The results of one call; `out` gives arrays to write into."""
-        outputs = list(out) if out is not None else [np.empty(b.shape, dtype_of(b.prec)) for b in self.program.outputs]
+        outputs = (
+            list(out) if out is not None else [result_array(b.shape, dtype_of(b.prec)) for b in self.program.outputs]
+        )
         self.runner(inputs, outputs, seed, call_count)
         return outputs
 

@@ -22,7 +22,7 @@ from ocannl_lang.driver.options import RunOptions
 from ocannl_lang.driver.saved import Bound, Constant, Found, SavedCell, SavedProgram, SavedRoutine, Signature
 from ocannl_lang.resources import cache_dir
 from ocn_runtime.calls import Counter, Taken
-from ocn_runtime.cpu import Executor, Step, default_threads
+from ocn_runtime.cpu import Executor, Step, default_threads, result_array
 from ocn_runtime.cpu import Routine as Runner
 from ocn_runtime.precisions import DTYPES, dtype_name
 
@@ -46,7 +46,7 @@ class Ready:
 
     def run(self, arrays: Sequence[Array], out: Sequence[Array] | None, seed: int, counter: Counter) -> list[Array]:
         """One call, into `out` if it is given."""
-        outputs = list(out) if out is not None else [np.empty(r.shape, r.dtype) for r in self.results]
+        outputs = list(out) if out is not None else [result_array(r.shape, r.dtype) for r in self.results]
         count = counter.calls
         counter.calls += 1
         self.runner(arrays, outputs, seed, count)

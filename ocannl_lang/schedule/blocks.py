@@ -3,12 +3,12 @@ stays in the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Var
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
-from ocannl_lang.schedule.legality import IllegalTransform
+from ocannl_lang.schedule.legality import IllegalTransform, apart, check_independent, shares_memory
 from ocannl_lang.schedule.trees import computes, renewed, substituted
 
 
@@ -19,7 +19,8 @@ def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dic
     what waits at its end, so that no sum waits
     for memory.
     """
-    nests = list(_sum_nests(body, (), name))
+    _check_order(body, name, spaces)
+    nests = list(_sum_nests(body, (), name, spaces))
     turns = nests[0].sum.var.size
     if turns <= size or any(n.sum.var.size != turns for n in nests):
         raise IllegalTransform(f"{name} does not have more than {size} turns everywhere")
@@ -44,6 +45,20 @@ def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dic
     return (*first, *((Loop(turn, "serial", tuple(inside)),) if middle > 0 else ()), *end)
 
 
+def _check_order(body: Sequence[Stmt], name: str, spaces: Mapping[Buffer, Space]) -> None:
+    """Turns of the loops around the sums, and nests beside each other, must be free to run in another order."""
+    loops = [s for s in body if isinstance(s, Loop)]
+    if len(loops) != len(body):
+        return
+    for n, x in enumerate(loops):
+        check_independent(x, spaces)
+        if shares_memory(x.body, x.var, spaces):
+            raise IllegalTransform(f"{x.var.name} has memory that is one turn's own")
+        if not apart(x, loops[n + 1 :], spaces):
+            raise IllegalTransform(f"the loops beside {x.var.name} need what it makes")
+        _check_order(x.body, name, spaces)
+
+
 @dataclass(frozen=True, slots=True)
 class _SumNest:
     """Loops directly inside one another, and in them one sum with what stands before and after it."""
@@ -54,18 +69,28 @@ class _SumNest:
     after: tuple[Stmt, ...]
 
 
-def _sum_nests(body: Sequence[Stmt], chain: tuple[Var, ...], name: str) -> Iterator[_SumNest]:
+def _sum_nests(
+    body: Sequence[Stmt], chain: tuple[Var, ...], name: str, spaces: Mapping[Buffer, Space]
+) -> Iterator[_SumNest]:
     loops = [(n, x) for n, x in enumerate(body) if isinstance(x, Loop)]
     if len(loops) == len(body):
         for _, x in loops:
-            yield from _sum_nests(x.body, (*chain, x.var), name)
+            yield from _sum_nests(x.body, (*chain, x.var), name, spaces)
         return
     if len(loops) != 1:
         raise IllegalTransform(f"not one sum over {name}")
     at, outer = loops[0]
     if outer.var.name != name or len({c.target.buffer for c in computes(outer.body)}) != 1:
         raise IllegalTransform(f"{name} is not the outermost loop of one sum")
-    yield _SumNest(chain, tuple(body[:at]), outer, tuple(body[at + 1 :]))
+    before = body[:at]
+    if any(not _repeatable(s, spaces) for s in before):
+        raise IllegalTransform(f"what stands before the sum over {name} runs only once")
+    yield _SumNest(chain, tuple(before), outer, tuple(body[at + 1 :]))
+
+
+def _repeatable(s: Stmt, spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether a statement only sets a register."""
+    return isinstance(s, Compute) and s.accum == "set" and spaces.get(s.target.buffer) == "register"
 
 
 def _register(n: _SumNest) -> Buffer:

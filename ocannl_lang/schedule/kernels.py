@@ -17,7 +17,7 @@ from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, independent
 from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
-from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, outermost, region
+from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, large, outermost, region
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Stage, Transform, apply
 from ocannl_lang.schedule.trees import computes, written
 
@@ -205,6 +205,9 @@ def _plan_innermost(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: 
     if sums and sum(cost(c.value) for c in body) <= 8:
         # Sums side by side hide the latency of an addition.
         beside = 4 if size >= 8 * lanes else 2 if size >= 4 * lanes else 1
+    elif any(large(c.target.buffer) for c in body):
+        # Whole lines leave together.
+        beside = 2 if size >= 2 * lanes else 1
     width = lanes * beside
     steps: list[Transform] = []
     if size > width:
@@ -298,7 +301,7 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> l
         order = [*([v] if many else []), *others, *rows, *([] if many else [v])]
         if r.sums and order != list(r.chain):
             steps.append(Order(tuple(x.name for x in order)))
-        elif not r.sums and r.chain[-1] is not v:
+        elif not r.sums and r.chain[len(r.chain) - 1] is not v:
             steps.append(Order(tuple(x.name for x in (*others, *rows, v))))
     else:
         order = [*others, *rows]
@@ -316,7 +319,7 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> l
     steps.append(Mark(name, "vector"))
     if v in r.sums:
         steps.append(Lanes(name))
-    elif r.sums or r.chain[-1] is not v:
+    elif r.sums or r.chain[len(r.chain) - 1] is not v:
         steps.append(Sink(name))
     for row, factor in reversed(tile.rows):
         own = row.name + (".i" if row.size > factor else "")

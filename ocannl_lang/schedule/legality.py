@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ocannl_lang.loops.ir import Access, Affine, Buffer, Index, Var, accesses
+from ocannl_lang.loops.ir import Access, Affine, Buffer, Dynamic, Index, Var, accesses
+from ocannl_lang.loops.lower_expr import variables
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
 from ocannl_lang.schedule.trees import computes, loop_vars, reads, written
 
@@ -33,11 +34,49 @@ def check_independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
             continue
         if not distinct(target, var, inner):
             raise IllegalTransform(f"turns of {var.name} meet in {b.name}")
-    names = {t.buffer for t in stored if t.buffer not in spaces}
+    names = {t.buffer for t in stored if t.buffer not in spaces or not set_first(loop.body, t.buffer)}
+    _check_reads(loop, names, stored, inner)
+
+
+def check_vector(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
+    """Turns that run side by side, statement by statement, must be independent or add up what none of them reads."""
+    var = loop.var
+    inner = set(loop_vars(loop.body))
+    statements = computes(loop.body)
+    stored = [c.target for c in statements]
+    apart_: set[Buffer] = set()
+    for c in statements:
+        b = c.target.buffer
+        if spaces.get(b) == "register" and set_first(loop.body, b):
+            continue
+        if distinct(c.target, var, inner):
+            apart_.add(b)
+            continue
+        same = [x for x in statements if x.target.buffer is b]
+        if any(x.accum == "set" or x.accum != c.accum or _moves(x.target, var) for x in same) or reads(loop.body, b):
+            raise IllegalTransform(f"turns of {var.name} meet in {b.name}")
+    _check_reads(loop, apart_, stored, inner)
+
+
+def _check_reads(loop: Loop, names: set[Buffer], stored: Sequence[Access], inner: set[Var]) -> None:
     for c in computes(loop.body):
-        for a in accesses(c.value):
-            if a.buffer in names and not _own_turn(a, stored, var, inner):
-                raise IllegalTransform(f"turns of {var.name} read {a.buffer.name} of each other")
+        dynamic = [a for i in c.target.index if isinstance(i, Dynamic) for a in accesses(i.value)]
+        for a in (*accesses(c.value), *dynamic):
+            if a.buffer in names and not _own_turn(a, stored, loop.var, inner):
+                raise IllegalTransform(f"turns of {loop.var.name} read {a.buffer.name} of each other")
+
+
+def _moves(target: Access, var: Var) -> bool:
+    """Whether the position of a target depends on a loop."""
+    return any(
+        var in variables(i.value) if isinstance(i, Dynamic) else any(v is var for v, _ in i.terms) for i in target.index
+    )
+
+
+def shares_memory(body: Sequence[Stmt], var: Var, spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether turns of a loop use the same local memory one after the other."""
+    inner = set(loop_vars(body))
+    return any(spaces.get(c.target.buffer) == "local" and not distinct(c.target, var, inner) for c in computes(body))
 
 
 def only_sums(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> bool:
@@ -75,8 +114,12 @@ def _touches(c: Compute, b: Buffer) -> bool:
 def _disjoint(a: Access, b: Access) -> bool:
     for i, j in zip(a.index, b.index, strict=True):
         if isinstance(i, Affine) and isinstance(j, Affine):
-            (low, high), (start, end) = i.bounds(), j.bounds()
-            if high < start or end < low:
+            # Loops that both are in are at the same turn.
+            difference = dict(i.terms)
+            for v, c in j.terms:
+                difference[v] = difference.get(v, 0) - c
+            low, high = Affine(tuple(difference.items()), i.offset - j.offset).bounds()
+            if low > 0 or high < 0:
                 return True
     return False
 

@@ -6,8 +6,6 @@ in the second cache, side by side, whatever the distances in the original are.
 
 from __future__ import annotations
 
-import math
-
 from ocannl_lang.loops.facts import stride
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
@@ -16,42 +14,40 @@ from ocannl_lang.schedule.legality import IllegalTransform
 from ocannl_lang.schedule.trees import computes, loop_vars, replaced, written
 
 
-def stage(loop: Loop, operand: Buffer, vector: str, lanes: int, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
-    """The loop with what it reads of `operand` copied before it; turns of the loop `vector` lie side by side in the copy."""
+def stage(
+    loop: Loop, operand: Buffer, vector: str, lanes: int, made: list[Buffer], spaces: dict[Buffer, Space]
+) -> tuple[Stmt, ...]:
+    """The loop with what it reads of `operand` copied before it; turns of the loop `vector` lie side by side in the copy.
+
+    `made`: memory for copies of the same operand for loops beside this one, which serves again where it has the same shape.
+    """
     found = list(dict.fromkeys(a for c in computes(loop.body) for a in accesses(c.value) if a.buffer is operand))
     if not found or operand in written(loop.body):
         raise IllegalTransform(f"{loop.var.name} does not only read {operand.name}")
     inside = loop_vars((loop,))
     copies: list[Stmt] = []
     by: dict[Access, Access] = {}
+    free = list(made)
     for a in found:
         used = {v for i in a.index if isinstance(i, Affine) for v, _ in i.terms}
         if a.guarded or not all(isinstance(i, Affine) for i in a.index) or not used & set(inside):
             raise IllegalTransform(f"what {loop.var.name} reads of {operand.name} cannot be copied")
         axes = sorted((v for v in inside if v in used), key=lambda v: v.name == vector)
-        copy = _memory(operand, tuple(v.size for v in axes), by, spaces)
+        copy = _memory(operand, tuple(v.size for v in axes), free, spaces)
         by[a] = Access(copy, tuple(map(Affine.of, axes)))
+        if copy not in made:
+            made.append(copy)
         copies.extend(_copy(a, copy, axes, lanes))
     return (*copies, Loop(loop.var, loop.kind, replaced(loop.body, lambda a: by.get(a, a))))
 
 
-def _memory(
-    operand: Buffer, shape: tuple[int, ...], taken: dict[Access, Access], spaces: dict[Buffer, Space]
-) -> Buffer:
-    """Memory for a copy; what another loop's copy of the same size lay in serves again."""
-    name = f"{operand.name}.staged"
-    now = {x.buffer for x in taken.values()}
-    for b, space in spaces.items():
-        if (
-            space == "local"
-            and b.name == name
-            and b.prec == operand.prec
-            and b not in now
-            and b.size >= math.prod(shape)
-        ):
-            if b.shape == shape:
-                return b
-    b = Buffer(name, shape, operand.prec)
+def _memory(operand: Buffer, shape: tuple[int, ...], free: list[Buffer], spaces: dict[Buffer, Space]) -> Buffer:
+    """Memory for a copy: some that is free, or more."""
+    for b in free:
+        if b.shape == shape:
+            free.remove(b)
+            return b
+    b = Buffer(f"{operand.name}.staged", shape, operand.prec)
     spaces[b] = "local"
     return b
 

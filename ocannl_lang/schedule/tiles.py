@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.target import PAST_BYTES, Target
 from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.graph.random import words_per_element
 from ocannl_lang.loops.facts import cost, stride
@@ -137,7 +137,7 @@ def _longest_share(r: Region, tile: Tile, lanes: int) -> float:
 def outermost(r: Region, tile: Tile, width: int) -> tuple[Var, int]:
     """The loop of the chain that goes outside of all others, with how many turns of it one tile takes."""
     v = tile.vector
-    if v in r.chain and v is not None and v.size >= 4 * width:
+    if v in r.chain and v.size >= 4 * width:
         return v, width
     rows = dict(tile.rows)
     others = [x for x in r.chain if x is not v and x not in rows]
@@ -145,7 +145,7 @@ def outermost(r: Region, tile: Tile, width: int) -> tuple[Var, int]:
         return others[0], 1
     if tile.rows:
         return tile.rows[0]
-    return (v, width) if v in r.chain and v is not None else (r.chain[0], 1)
+    return (v, width) if v in r.chain else (r.chain[0], 1)
 
 
 def share(size: int, factor: int) -> float:
@@ -190,13 +190,19 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
         work = sum(cost(c.value) for c in model.r.outer)
         # Random numbers come in blocks of four words, which neighbouring vectors share.
         draws = max((_blocks(c.value) for c in model.r.outer), default=1)
-        most = min(most, max(draws, _POINTWISE_WORK // max(1, work)))
+        least = 2 if any(large(c.target.buffer) for c in model.r.outer) else 1
+        most = min(most, max(draws, least, _POINTWISE_WORK // max(1, work)))
     for rows in _rows(model):
         for chunks in _CHUNKS:
             if chunks > most and chunks > 1:
                 break
             if model.fits(chunks, rows):
                 yield Tile(v, chunks, rows, packed, model.cycles(chunks, rows))
+
+
+def large(b: Buffer) -> bool:
+    """Whether a buffer is so large that it is written past the caches, best in whole lines."""
+    return b.size * SIZES.get(b.prec, 4) >= PAST_BYTES
 
 
 def _blocks(expr: Expr) -> int:

@@ -8,7 +8,7 @@ from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.schedule.blocks import block
 from ocannl_lang.schedule.ir import Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.lanes import lanes
-from ocannl_lang.schedule.legality import IllegalTransform, check_independent, distinct, only_sums
+from ocannl_lang.schedule.legality import IllegalTransform, check_independent, check_vector, only_sums, shares_memory
 from ocannl_lang.schedule.staging import stage
 from ocannl_lang.schedule.steps import (
     Block,
@@ -62,7 +62,8 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
                 body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, loop.var, spaces)),)
             )
         case Stage(buffer=buffer, loop=name, vector=vector, lanes=width):
-            return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, spaces))
+            made: list[Buffer] = []
+            return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, made, spaces))
         case Sink(loop=name):
             return each_loop(body, name, lambda loop: sink(loop, spaces))
         case Mark(loop=name, kind=kind):
@@ -121,6 +122,8 @@ def _from_copies(body: tuple[Stmt, ...], packed: Sequence[Packed], tile: Affine,
 def _marked(loop: Loop, kind: Kind, spaces: dict[Buffer, Space]) -> Loop:
     if kind == "parallel":
         check_independent(loop, spaces)
+    elif kind == "vector":
+        check_vector(loop, spaces)
     return Loop(loop.var, kind, loop.body)
 
 
@@ -141,7 +144,7 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
             chain.append(inner[0])
         by_name = {x.var.name: x for x in chain}
         inside = chain[-1].body
-        if any(_shares_memory(inside, x.var, spaces) for x in chain):
+        if any(shares_memory(inside, x.var, spaces) for x in chain):
             raise IllegalTransform(f"{names} share memory that is one turn's own")
         for x in chain:
             if not only_sums(inside, spaces):
@@ -160,7 +163,7 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
 def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     """The loop over each statement of its body, as far in as serial loops go."""
     check_independent(loop, spaces)
-    if _shares_memory(loop.body, loop.var, spaces):
+    if shares_memory(loop.body, loop.var, spaces):
         raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
     own = sorted((b for b in written(loop.body) if spaces.get(b) == "register"), key=lambda b: b.id)
     wider: dict[Buffer, Buffer] = {}
@@ -174,12 +177,6 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
         return a if new is None else Access(new, (here, *a.index), a.guarded, a.fill)
 
     return _distributed(loop, replaced(loop.body, widened))
-
-
-def _shares_memory(body: tuple[Stmt, ...], var: Var, spaces: dict[Buffer, Space]) -> bool:
-    """Whether turns of a loop use the same local memory one after the other."""
-    inner = set(loop_vars(body))
-    return any(spaces.get(c.target.buffer) == "local" and not distinct(c.target, var, inner) for c in computes(body))
 
 
 def _distributed(loop: Loop, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -6,6 +6,7 @@ without axes. It leaves everything else, errors too, to its caller. Addresses of
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ocn_runtime.cpu import Routine, address
+from ocn_runtime.cpu import LARGE_RESULT, Routine, address, result_array
 
 Array = NDArray[Any]
 
@@ -59,7 +60,16 @@ def prepare_call(
     size = len(inputs)
     arrays = tuple((i, routine.inputs[i], t.shape, t.dtype) for i, t in enumerate(inputs) if t.shape)
     numbers = tuple((i, routine.inputs[i], _Number(t)) for i, t in enumerate(inputs) if not t.shape)
-    targets = tuple((k, routine.outputs[k], t.shape, t.dtype) for k, t in enumerate(results))
+    targets = tuple(
+        (
+            k,
+            routine.outputs[k],
+            t.shape,
+            t.dtype,
+            result_array if math.prod(t.shape) * t.dtype.itemsize >= LARGE_RESULT else np.empty,
+        )
+        for k, t in enumerate(results)
+    )
     table, seen, run, ndarray = routine.table, routine.seen, routine.call, np.ndarray
     # A single result without axes always goes to the same place, and leaves as a number.
     alone = len(results) == 1 and not results[0].shape and results[0].dtype.kind in "biuf" and not as_tuple
@@ -104,8 +114,8 @@ def prepare_call(
                         routine.written = written_number
                 else:
                     routine.written = None
-                    for _, entry, shape, dtype in targets:
-                        result = np.empty(shape, dtype)
+                    for _, entry, shape, dtype, make in targets:
+                        result = make(shape, dtype)
                         table[entry] = address(result)
                         made.append(result)
                 count = counter.calls
@@ -127,7 +137,7 @@ def prepare_call(
         if len(given) != len(targets):
             return False
         written = routine.written
-        for k, _, shape, dtype in targets:
+        for k, _, shape, dtype, _ in targets:
             target = given[k]
             if type(target) is not ndarray or target.dtype is not dtype or target.shape != shape:
                 return False
@@ -138,7 +148,7 @@ def prepare_call(
         if written is not None:
             return True
         routine.written = None
-        for k, entry, _, _ in targets:
+        for k, entry, _, _, _ in targets:
             flags = given[k].flags
             if not flags.c_contiguous or not flags.aligned:
                 return False

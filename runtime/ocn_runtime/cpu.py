@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 ALIGN = 64
+LARGE_RESULT = 1024 * 1024
 POOL_BYTES = 8192
 MAX_THREADS = 128
 
@@ -59,6 +61,16 @@ def aligned(size: int) -> NDArray[np.uint8]:
     raw = np.zeros(size + ALIGN, np.uint8)
     start = -address(raw) % ALIGN
     return raw[start : start + size]
+
+
+def result_array(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """An array for a result, not filled. A large one begins at a multiple of a cache line, so that it can be written past the caches."""
+    bytes_ = math.prod(shape) * kind.itemsize
+    if bytes_ < LARGE_RESULT:
+        return np.empty(shape, kind)
+    raw = np.empty(bytes_ + ALIGN, np.uint8)
+    start = -address(raw) % ALIGN
+    return raw[start : start + bytes_].view(kind).reshape(shape)
 
 
 def address(array: Array) -> int:

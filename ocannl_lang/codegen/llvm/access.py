@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from ocannl_lang.codegen.llvm.context import Context, Place
 from ocannl_lang.codegen.llvm.ops import const
 from ocannl_lang.codegen.llvm.primitives import accumulate
+from ocannl_lang.codegen.llvm.target import PAST_BYTES
 from ocannl_lang.codegen.llvm.types import SIZES, Value, llvm_type, suffix
 from ocannl_lang.graph.primitives import neutral
 from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Buffer, Dynamic, Expr, Var
 
 _I32 = 2**31
+_AHEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,11 @@ def _scalar_load(ctx: Context, buffer: Buffer, p: str) -> Value:
 def _vector_load(ctx: Context, buffer: Buffer, p: str) -> Value:
     depth, tag = ctx.tag(buffer)
     t = llvm_type(buffer.prec, ctx.lanes)
+    if ctx.past and buffer not in ctx.spaces and buffer.size * SIZES[buffer.prec] >= PAST_BYTES:
+        # Where results go past the caches, the machine does not always see by itself what is read next.
+        q = ctx.w.pure(f"getelementptr i8, ptr {p}, i64 {_AHEAD_BYTES}", [p])
+        ctx.w.declare("void", "llvm.prefetch.p0", ["ptr", "i32 immarg", "i32 immarg", "i32 immarg"])
+        ctx.w.line(f"call void @llvm.prefetch.p0(ptr {q}, i32 0, i32 3, i32 1)")
     return Value(ctx.w.pure(f"load {t}, ptr {p}, align {SIZES[buffer.prec]}", [p], depth, tag), buffer.prec, ctx.lanes)
 
 
@@ -367,8 +374,16 @@ def _store_past(ctx: Context, target: Access, value: Value) -> None:
     t = llvm_type(target.buffer.prec, ctx.lanes)
     p = ctx.address(target.buffer, _where(ctx, target).place)
     align = ctx.lanes * SIZES[target.buffer.prec]
-    ctx.w.line(f"store {t} {ctx.o.splat(value, ctx.lanes).text}, ptr {p}, align {align}, !nontemporal !0")
+    # Stores wait until the vector loop is written, so that the parts of a line leave together.
+    ctx.waiting.append(f"store {t} {ctx.o.splat(value, ctx.lanes).text}, ptr {p}, align {align}, !nontemporal !0")
     ctx.stored(target.buffer)
+
+
+def write_waiting(ctx: Context) -> None:
+    """Writes the stores that wait."""
+    for line in ctx.waiting:
+        ctx.w.line(line)
+    ctx.waiting.clear()
 
 
 def _store_pieces(ctx: Context, buffer: Buffer, p: str, value: Value) -> None:

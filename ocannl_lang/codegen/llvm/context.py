@@ -53,6 +53,7 @@ class Context:
     versions: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     arguments: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     locals: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    waiting: list[str] = field(default_factory=list[str])
 
     @property
     def w(self) -> Writer:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ocannl_lang.codegen.llvm.access import compute
+from ocannl_lang.codegen.llvm.access import compute, write_waiting
 from ocannl_lang.codegen.llvm.context import Context, Lanes
 from ocannl_lang.codegen.llvm.expression import evaluate
 from ocannl_lang.codegen.llvm.ops import Ops
-from ocannl_lang.codegen.llvm.target import Target
+from ocannl_lang.codegen.llvm.target import PAST_BYTES, Target
 from ocannl_lang.codegen.llvm.transpose import transposes, write_transposed
 from ocannl_lang.codegen.llvm.types import SIZES, llvm_type
 from ocannl_lang.codegen.llvm.writer import Writer
@@ -67,8 +67,6 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
 
 # What makes stores past the caches visible before those that come after.
 _FENCES = {"x86_64": ("declare void @llvm.x86.sse.sfence()", "call void @llvm.x86.sse.sfence()")}
-# What is at least so large is written past the caches: it would push out everything else, and be read before it is written.
-_PAST_BYTES = 8 * 1024 * 1024
 
 
 def _past(kernel: Kernel, target: Target) -> frozenset[Buffer]:
@@ -80,7 +78,7 @@ def _past(kernel: Kernel, target: Target) -> frozenset[Buffer]:
     for c in _computes(kernel.body):
         b = c.target.buffer
         if b not in kernel.spaces and c.accum == "set" and kernel.base(b) not in read:
-            if b.size * SIZES.get(b.prec, 4) >= _PAST_BYTES:
+            if b.size * SIZES.get(b.prec, 4) >= PAST_BYTES:
                 found.add(b)
     return frozenset(found)
 
@@ -190,6 +188,7 @@ def _statement(ctx: Context, stmt: Stmt) -> None:
                 ctx.env[var] = Lanes(start, ctx.count)
                 _body(ctx, stmt)
             ctx.count = 0
+            write_waiting(ctx)
         case "serial" if var.size == 1:
             ctx.env[var] = 0
             _body(ctx, stmt)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+# What is at least so large is written past the caches: it would push out everything else, and be read before it is written.
+PAST_BYTES = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 # What every target expands into instructions. A name that LLVM does not know, or cannot expand, would become a call of a library.
 _ALLOWED = ("fma", "sqrt", "floor", "ceil", "trunc", "roundeven", "fabs", "copysign", "fptosi.sat", "fptoui.sat",
-            "masked.load", "masked.store", "masked.gather", "masked.scatter")  # fmt: skip
+            "masked.load", "masked.store", "masked.gather", "masked.scatter", "prefetch")  # fmt: skip
 
 
 @dataclass(slots=True)
