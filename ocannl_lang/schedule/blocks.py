@@ -37,11 +37,11 @@ def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dic
     for n, place in zip(nests, places, strict=True):
         value = Access(_register(n), ())
         add = Compute(place, "add", value)
-        first.append(_stretch_of(n, Affine(), size, (Compute(place, "set", value),)))
-        inside.append(_stretch_of(n, Affine(((turn, size),), size), size, (add,)))
+        first.extend(_stretch_of(n, Affine(), size, (Compute(place, "set", value),)))
+        inside.extend(_stretch_of(n, Affine(((turn, size),), size), size, (add,)))
         if last < turns:
             after = (add,) if plain else (Compute(value, "add", place), *n.after)
-            end.append(_stretch_of(n, Affine((), last), turns - last, after))
+            end.extend(_stretch_of(n, Affine((), last), turns - last, after))
     return (*first, *((Loop(turn, "serial", tuple(inside)),) if middle > 0 else ()), *end)
 
 
@@ -101,14 +101,14 @@ def _register(n: _SumNest) -> Buffer:
     return sums[0].target.buffer
 
 
-def _stretch_of(n: _SumNest, first: Affine, count: int, end: Sequence[Stmt]) -> Stmt:
+def _stretch_of(n: _SumNest, first: Affine, count: int, end: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The nest for `count` turns of its sum from `first` on."""
     own = Var(n.sum.var.name, count)
     at = Affine(tuple(sorted(((own, 1), *first.terms), key=lambda t: t[0].id)), first.offset)
     stmts: tuple[Stmt, ...] = (*n.before, Loop(own, "serial", substituted(n.sum.body, {n.sum.var: at})), *end)
     for v in reversed(n.chain):
         stmts = (Loop(v, "serial", stmts),)
-    return renewed(stmts)[0]
+    return renewed(stmts)
 
 
 def _waiting(n: _SumNest, around: Var, spaces: dict[Buffer, Space]) -> Access:
