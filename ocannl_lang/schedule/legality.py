@@ -30,11 +30,11 @@ def check_independent(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
     stored = [c.target for c in computes(loop.body)]
     for target in stored:
         b = target.buffer
-        if b in spaces and set_first(loop.body, b):
+        if b in spaces and set_first(loop.body, b, spaces):
             continue
         if not distinct(target, var, inner):
             raise IllegalTransform(f"turns of {var.name} meet in {b.name}")
-    names = {t.buffer for t in stored if t.buffer not in spaces or not set_first(loop.body, t.buffer)}
+    names = {t.buffer for t in stored if t.buffer not in spaces or not set_first(loop.body, t.buffer, spaces)}
     _check_reads(loop, names, stored, inner)
 
 
@@ -47,7 +47,7 @@ def check_vector(loop: Loop, spaces: Mapping[Buffer, Space]) -> None:
     apart_: set[Buffer] = set()
     for c in statements:
         b = c.target.buffer
-        if spaces.get(b) == "register" and set_first(loop.body, b):
+        if spaces.get(b) == "register" and set_first(loop.body, b, spaces):
             continue
         if distinct(c.target, var, inner):
             apart_.add(b)
@@ -97,12 +97,12 @@ def apart(first: Loop, rest: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> 
     for a, b in ((mine, others), (others, mine)):
         for c in a:
             if c.target.buffer in spaces:
-                if any(_touches(x, c.target.buffer) for x in b) and not set_first(rest, c.target.buffer):
+                if any(_touches(x, c.target.buffer) for x in b) and not set_first(rest, c.target.buffer, spaces):
                     return False
                 continue
             for x in b:
                 for y in (x.target, *accesses(x.value)):
-                    if y.buffer is c.target.buffer and not _disjoint(c.target, y):
+                    if y.buffer is c.target.buffer and not disjoint(c.target, y):
                         return False
     return True
 
@@ -111,7 +111,8 @@ def _touches(c: Compute, b: Buffer) -> bool:
     return c.target.buffer is b or any(a.buffer is b for a in accesses(c.value))
 
 
-def _disjoint(a: Access, b: Access) -> bool:
+def disjoint(a: Access, b: Access) -> bool:
+    """Whether two accesses are never at one position in one turn of the loops around both."""
     for i, j in zip(a.index, b.index, strict=True):
         if isinstance(i, Affine) and isinstance(j, Affine):
             # Loops that both are in are at the same turn.
@@ -150,17 +151,39 @@ def _stretch(index: Index, var: Var, inner: set[Var]) -> tuple[int, tuple[tuple[
     return c, outer, low, high
 
 
-def set_first(body: Sequence[Stmt], b: Buffer) -> bool:
-    """Whether a register is set in each turn before it is used."""
+def set_first(body: Sequence[Stmt], b: Buffer, spaces: Mapping[Buffer, Space]) -> bool:
+    """Whether statements set private memory before they use it, all of it that they read."""
+    return _begins_with_set(body, b) and (spaces.get(b) != "local" or _reads_what_it_sets(body, b))
+
+
+def _begins_with_set(body: Sequence[Stmt], b: Buffer) -> bool:
     for s in body:
         if isinstance(s, Loop):
             if b in written(s.body) or reads(s.body, b):
-                return set_first(s.body, b)
+                return _begins_with_set(s.body, b)
         elif s.target.buffer is b:
             return s.accum == "set" and all(a.buffer is not b for a in accesses(s.value))
         elif any(a.buffer is b for a in accesses(s.value)):
             return False
     return False
+
+
+def _reads_what_it_sets(body: Sequence[Stmt], b: Buffer) -> bool:
+    """Whether positions that are read lie within those that are set, as far as ranges along each axis tell."""
+    statements = computes(body)
+    sets = [c.target for c in statements if c.target.buffer is b and c.accum == "set"]
+    used = [a for c in statements for a in accesses(c.value) if a.buffer is b]
+    for n, size in enumerate(b.shape):
+        low, high = _range(sets, n, size)
+        least, greatest = _range(used, n, size)
+        if used and (least < low or greatest > high):
+            return False
+    return True
+
+
+def _range(found: Sequence[Access], axis: int, size: int) -> tuple[int, int]:
+    parts = [i.bounds() if isinstance(i := a.index[axis], Affine) else (0, size - 1) for a in found]
+    return min((low for low, _ in parts), default=size), max((high for _, high in parts), default=-1)
 
 
 def distinct(target: Access, var: Var, inner: set[Var] | None = None) -> bool:

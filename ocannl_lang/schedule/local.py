@@ -38,7 +38,7 @@ def with_local(t: Tree, outside: set[Buffer]) -> Tree:
     left = _MOST_BYTES
     for b in sorted(written, key=lambda b: b.id):
         # What an earlier kernel began is not this one's own.
-        if b in t.spaces or b in outside or b.role != "temp" or not set_first(t.body, b):
+        if b in t.spaces or b in outside or b.role != "temp" or not set_first(t.body, b, t.spaces):
             continue
         kept = _kept_axes(found[b], chain)
         if kept is None:

@@ -6,13 +6,14 @@ straight into its place where no later kernel reads what it held before; else it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Union
 
 from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Program, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
+from ocannl_lang.schedule.legality import disjoint
 from ocannl_lang.schedule.trees import computes
 
 ALIGN = 64
@@ -158,7 +159,25 @@ def _in_place(p: Buffer, b: Buffer, kernels: Sequence[Kernel], reading: list[int
     if reading[-1] > changing[0]:
         return False
     kernel = kernels[changing[0]]
-    return _same_positions(kernel, kernel.body, p, b)
+    return _same_positions(kernel, kernel.body, p, b) and _written_once(kernel, b)
+
+
+def _written_once(kernel: Kernel, b: Buffer) -> bool:
+    """Whether statements that are not in one turn together write different positions: `b` is not where sums wait."""
+    groups = list(_writes(kernel, kernel.body, b))
+    return all(
+        disjoint(x, y) for n, these in enumerate(groups) for those in groups[n + 1 :] for x in these for y in those
+    )
+
+
+def _writes(kernel: Kernel, body: tuple[Stmt, ...], b: Buffer) -> Iterator[list[Access]]:
+    """Where `b` is written, by the bodies of loops."""
+    here = [s.target for s in body if isinstance(s, Compute) and kernel.base(s.target.buffer) is b]
+    if here:
+        yield here
+    for s in body:
+        if isinstance(s, Loop):
+            yield from _writes(kernel, s.body, b)
 
 
 def _same_positions(kernel: Kernel, body: tuple[Stmt, ...], p: Buffer, b: Buffer) -> bool:

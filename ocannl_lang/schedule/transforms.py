@@ -8,7 +8,14 @@ from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.schedule.blocks import block
 from ocannl_lang.schedule.ir import Kernel, Kind, Loop, Space, Stmt
 from ocannl_lang.schedule.lanes import lanes
-from ocannl_lang.schedule.legality import IllegalTransform, check_independent, check_vector, only_sums, shares_memory
+from ocannl_lang.schedule.legality import (
+    IllegalTransform,
+    check_independent,
+    check_vector,
+    distinct,
+    only_sums,
+    shares_memory,
+)
 from ocannl_lang.schedule.staging import stage
 from ocannl_lang.schedule.steps import (
     Block,
@@ -22,7 +29,7 @@ from ocannl_lang.schedule.steps import (
     Transform,
     describe,
 )
-from ocannl_lang.schedule.trees import computes, each_loop, loop_vars, renewed, replaced, substituted, written
+from ocannl_lang.schedule.trees import computes, each_loop, loop_vars, renewed, replaced, substituted
 
 __all__ = ["Block", "Lanes", "Mark", "Order", "Packed", "Sink", "Split", "Stage", "Transform", "apply", "describe"]
 
@@ -33,7 +40,10 @@ def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
         return kernel
     spaces = dict(kernel.spaces)
     body = kernel.body
-    for step in steps:
+    before = kernel.before or kernel
+    for n, step in enumerate(steps):
+        if isinstance(step, Stage):
+            _check_copied(step, before, (*kernel.steps, *steps[:n]))
         body = _applied(body, step, spaces)
     used = {a.buffer for c in computes(body) for a in (c.target, *accesses(c.value))}
     note = "; ".join(filter(None, [kernel.note, *(describe(s) for s in steps)]))
@@ -42,7 +52,7 @@ def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
         {b: s for b, s in spaces.items() if b in used},
         kernel.views,
         note,
-        before=kernel.before or kernel,
+        before=before,
         steps=(*kernel.steps, *steps),
     )
 
@@ -70,6 +80,14 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
             return each_loop(body, name, lambda loop: (_marked(loop, kind, spaces),))
         case Lanes(loop=name):
             return lanes(body, name, spaces)
+
+
+def _check_copied(step: Stage, before: Kernel, earlier: Sequence[Transform]) -> None:
+    """What is copied is in the nest before all steps, or was packed: other memory has no name outside of this kernel."""
+    known = {a.buffer for c in computes(before.body) for a in accesses(c.value)}
+    known.update(p.copy for s in earlier if isinstance(s, Split) for p in s.packed)
+    if step.buffer not in known:
+        raise IllegalTransform(f"{step.buffer.name} is not of the nest")
 
 
 def _named(step: Transform) -> tuple[str, ...]:
@@ -165,7 +183,10 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     check_independent(loop, spaces)
     if shares_memory(loop.body, loop.var, spaces):
         raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
-    own = sorted((b for b in written(loop.body) if spaces.get(b) == "register"), key=lambda b: b.id)
+    inner = set(loop_vars(loop.body))
+    # Those that turns use one after the other; others have a place for each turn already.
+    reused = {c.target.buffer for c in computes(loop.body) if not distinct(c.target, loop.var, inner)}
+    own = sorted((b for b in reused if spaces.get(b) == "register"), key=lambda b: b.id)
     wider: dict[Buffer, Buffer] = {}
     for b in own:
         wider[b] = Buffer(b.name, (loop.var.size, *b.shape), b.prec)

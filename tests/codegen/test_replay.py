@@ -18,6 +18,7 @@ from ocannl_lang.schedule.replay import ReplayError, parse_steps, replay
 from ocannl_lang.schedule.templates import schedule_of
 from ocannl_lang.schedule.text import dump, kernel_text, steps_text
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Sink, Split, Stage, Transform
+from ocannl_lang.schedule.verify import verify
 from tests.codegen.generate import Generator
 from tests.codegen.networks import Network
 from tests.codegen.test_contractions import einsum
@@ -28,6 +29,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def check(program: Program) -> None:
     for kernel in plan_program(program, avx2()).kernels:
+        verify(kernel)
         before, steps = schedule_of(kernel)
         text = steps_text(kernel)
         assert len(text.splitlines()) == len(steps)

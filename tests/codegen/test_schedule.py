@@ -15,6 +15,7 @@ from ocannl_lang.schedule.nests import member, tree
 from ocannl_lang.schedule.text import kernel_text
 from ocannl_lang.schedule.transforms import Lanes, Mark, Order, Sink, Split, Transform, apply
 from ocannl_lang.schedule.trees import computes
+from ocannl_lang.schedule.verify import verify
 
 AVX2 = ("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2,+fma,+sse4.1")
 
@@ -177,3 +178,41 @@ def test_what_nothing_reads_is_not_stored() -> None:
     ])  # fmt: skip
     plan = plan_program(program, avx2())
     assert len(plan.kernels) == 1 and plan.arena == 0
+
+
+def test_sums_do_not_wait_in_a_state_that_is_still_read() -> None:
+    m, n, l = 48, 200, 1500
+    a, b = Buffer("a", (m, l), "f32", "input"), Buffer("b", (l, n), "f32", "input")
+    s, new = Buffer("s", (m, n), "f32", "state"), Buffer("s2", (m, n), "f32")
+    c, d = Buffer("c", (m, n), "f32"), Buffer("d", (m, n), "f32")
+    i, j, k = Var("i", m), Var("j", n), Var("k", l)
+    value = Apply("mul", (Access(a, at(i, k)), Access(b, at(k, j))), "f32")
+    change = Apply("sub", (Access(c, at(i, j)), Access(s, at(i, j))), "f32")
+    program = Program("p", (a, b), (d,), [
+        Assign(Access(c, at(i, j)), "add", True, (i, j, k), value),
+        Assign(Access(d, at(i, j)), "set", True, (i, j), change),
+        Assign(Access(new, at(i, j)), "set", True, (i, j), Access(c, at(i, j))),
+    ], ((s, new),))  # fmt: skip
+    compiled = compile_program(program)
+    assert any("block k" in kernel.note for kernel in compiled.plan.kernels)
+    rng = np.random.default_rng(0)
+    x, y, old = (rng.integers(-2, 3, b.shape).astype(np.float32) for b in (a, b, s))
+    state = old.copy()
+    (got,) = compiled.run({a: x, b: y, s: state})
+    np.testing.assert_array_equal(got, x @ y - old)
+    np.testing.assert_array_equal(state, x @ y)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Split("j", 8), Split("i", 4), Mark("j.i", "vector"), Mark("i.i", "vector")],
+        [Mark("j", "parallel")],
+        [Split("j", 8), Mark("j.i", "vector")],
+        [Split("j", 8), Sink("j.i")],
+        [Split("k", 4), Lanes("k.i")],
+    ],
+)
+def test_kernels_that_cannot_be_carried_out_are_told(steps: list[Transform]) -> None:
+    with pytest.raises(IllegalTransform):
+        verify(apply(product(), steps))
