@@ -12,12 +12,13 @@ from ocannl_lang.schedule.legality import IllegalTransform, apart, check_indepen
 from ocannl_lang.schedule.trees import computes, renewed, substituted
 
 
-def block(body: tuple[Stmt, ...], name: str, size: int, around: Var, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
+def block(
+    body: tuple[Stmt, ...], name: str, size: int, around: Var | None, spaces: dict[Buffer, Space]
+) -> tuple[Stmt, ...]:
     """The statements, each a chain of loops around a sum over `name`, with these sums in stretches of `size`.
 
-    `around`: the loop that they are the body of. What the stretches add up to waits in memory. Each one begins from nothing and adds
-    what waits at its end, so that no sum waits
-    for memory.
+    `around`: the loop that they are the body of, None for what is left over beside one. What the stretches add up to waits in
+    memory. Each one begins from nothing and adds what waits at its end, so that no sum waits for memory.
     """
     _check_order(body, name, spaces)
     nests = list(_sum_nests(body, (), name, spaces))
@@ -111,14 +112,14 @@ def _stretch_of(n: _SumNest, first: Affine, count: int, end: Sequence[Stmt]) -> 
     return renewed(stmts)
 
 
-def _waiting(n: _SumNest, around: Var, spaces: dict[Buffer, Space]) -> Access:
+def _waiting(n: _SumNest, around: Var | None, spaces: dict[Buffer, Space]) -> Access:
     """Where the sums wait between stretches: where they are stored in the end, or a buffer of their own."""
     register = _register(n)
     for s in n.after:
         if isinstance(s, Compute) and s.accum == "set" and s.value == Access(register, ()):
             if s.target.buffer not in spaces and not s.target.guarded:
                 return s.target
-    axes = (around, *n.chain)
+    axes = n.chain if around is None else (around, *n.chain)
     return Access(Buffer("partial", tuple(v.size for v in axes), register.prec), tuple(map(Affine.of, axes)))
 
 

@@ -6,6 +6,8 @@ in the second cache, side by side, whatever the distances in the original are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ocannl_lang.loops.facts import stride
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
@@ -19,7 +21,7 @@ def stage(
 ) -> tuple[Stmt, ...]:
     """The loop with what it reads of `operand` copied before it; turns of the loop `vector` lie side by side in the copy.
 
-    `made`: memory for copies of the same operand for loops beside this one, which serves again where it has the same shape.
+    `made`: memory for copies of the same operand for loops beside this one, which serves again where it is large enough.
     """
     found = list(dict.fromkeys(a for c in computes(loop.body) for a in accesses(c.value) if a.buffer is operand))
     if not found or operand in written(loop.body):
@@ -34,7 +36,7 @@ def stage(
             raise IllegalTransform(f"what {loop.var.name} reads of {operand.name} cannot be copied")
         axes = sorted((v for v in inside if v in used), key=lambda v: v.name == vector)
         copy = _memory(operand, tuple(v.size for v in axes), free, spaces)
-        by[a] = Access(copy, tuple(map(Affine.of, axes)))
+        by[a] = Access(copy, _place(copy, map(Affine.of, axes)))
         if copy not in made:
             made.append(copy)
         copies.extend(_copy(a, copy, axes, lanes))
@@ -42,9 +44,9 @@ def stage(
 
 
 def _memory(operand: Buffer, shape: tuple[int, ...], free: list[Buffer], spaces: dict[Buffer, Space]) -> Buffer:
-    """Memory for a copy: some that is free, or more."""
+    """Memory for a copy: some that is free and has room along every axis, or more."""
     for b in free:
-        if b.shape == shape:
+        if len(shape) <= len(b.shape) and all(n <= room for n, room in zip(reversed(shape), reversed(b.shape))):
             free.remove(b)
             return b
     b = Buffer(f"{operand.name}.staged", shape, operand.prec)
@@ -85,7 +87,13 @@ def _distance(a: Access, own: dict[Var, Var], x: Var) -> int:
 
 def _one(a: Access, copy: Buffer, axes: list[Var], at: dict[Var, Affine]) -> Compute:
     source = Access(a.buffer, tuple(substitute_index(i, at) for i in a.index))
-    return Compute(Access(copy, tuple(at[v] for v in axes)), "set", source)
+    return Compute(Access(copy, _place(copy, (at[v] for v in axes))), "set", source)
+
+
+def _place(copy: Buffer, last: Iterable[Affine]) -> tuple[Affine, ...]:
+    """A position in memory that may have more axes."""
+    index = tuple(last)
+    return (*(Affine() for _ in range(len(copy.shape) - len(index))), *index)
 
 
 def _nest(loops: list[Var], inner: Stmt) -> tuple[Stmt, ...]:

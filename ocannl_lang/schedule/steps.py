@@ -6,7 +6,7 @@ stands behind as another loop of the inner part's name, so that later steps trea
 
     Split("i", 6)               split i 6                     for i in 100  →  for i.o in 16: for i.i in 6;  for i.i in 4
     Block("k", 256, "j.o")      block k 256 in j.o            within each turn of j.o: the sums over the first 256 turns of k, stored;
-                                                              then over the next, …
+                                                              then over the next, …; the same in what is left over beside j.o
     Stage(b, "i", "j.i", 8)     stage b for i along j.i by 8  what turns of i read of b is copied before the loop, with turns of j.i
                                                               side by side, 8 at a time
     Order(("j", "i"))           order j i                     i: j: …  →  j: i: …  for loops that stand directly inside one another

@@ -68,9 +68,7 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
         case Order(loops=names):
             return _ordered(body, names, spaces)
         case Block(loop=name, size=size, within=within):
-            return each_loop(
-                body, within, lambda loop: (Loop(loop.var, loop.kind, block(loop.body, name, size, loop.var, spaces)),)
-            )
+            return _in_stretches(body, name, size, within, spaces)
         case Stage(buffer=buffer, loop=name, vector=vector, lanes=width):
             made: list[Buffer] = []
             return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, made, spaces))
@@ -143,6 +141,23 @@ def _marked(loop: Loop, kind: Kind, spaces: dict[Buffer, Space]) -> Loop:
     elif kind == "vector":
         check_vector(loop, spaces)
     return Loop(loop.var, kind, loop.body)
+
+
+def _in_stretches(
+    body: tuple[Stmt, ...], name: str, size: int, within: str, spaces: dict[Buffer, Space]
+) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for n, s in enumerate(body):
+        if not isinstance(s, Loop):
+            result.append(s)
+        elif s.var.name != within:
+            result.append(Loop(s.var, s.kind, _in_stretches(s.body, name, size, within, spaces)))
+        else:
+            result.append(Loop(s.var, s.kind, block(s.body, name, size, s.var, spaces)))
+            rest = body[n + 1 :]
+            if any(v.name == name and v.size > size for v in loop_vars(rest)):
+                return (*result, *block(rest, name, size, None, spaces))
+    return tuple(result)
 
 
 def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
