@@ -109,9 +109,9 @@ def plan_program(program: Program, target: Target) -> Plan:
     return plan(prepared, kernels, copies)
 
 
-def schedule_text(program: Program) -> str:
-    """The kernels in the order in which they run, and where their buffers lie."""
-    found = plan_program(program, host_target())
+def schedule_text(program: Program, target: Target | None = None) -> str:
+    """The kernels in the order in which they run, and where their buffers lie; on this machine if not on another `target`."""
+    found = plan_program(program, target or host_target())
     origins = {a.target.buffer: a.origin for a in reversed(program.assigns)}
     places = {b: f"{o.source.path}:{o.line}" for b, o in origins.items() if o is not None}
     lines = [dump(found.kernels, places), f"arena: {found.arena} bytes"]

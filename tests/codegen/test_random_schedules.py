@@ -262,7 +262,7 @@ def test_random_schedules_of_networks(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
 def test_many_random_schedules(seed: int) -> None:
     check(*contraction(seed), seed)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ocannl_lang.codegen.cpu import schedule_text
+from ocannl_lang.codegen.llvm.target import target_of
 from ocannl_lang.diagnostics.model import Diagnostic
 from ocannl_lang.driver.checking import Checked
 from ocannl_lang.driver.modules import read_file
-from ocannl_lang.driver.pipeline import scheme_lines, shape_lines, stage_text
+from ocannl_lang.driver.pipeline import loops_of, scheme_lines, shape_lines, stage_text
 from ocannl_lang.driver.program import Program
 from ocannl_lang.driver.session import Session
 
@@ -114,6 +116,14 @@ def _stage(name: str) -> Callable[[Mapping[str, str]], str]:
     return text
 
 
+def _schedule(files: Mapping[str, str]) -> str:
+    """The kernels on one and the same machine, whatever this one is."""
+    program = Program(checked(files), Session().options, Path(MAIN))
+    machine = target_of("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2,+fma,+sse4.1")
+    texts = [f"routine {n}\n{schedule_text(loops_of(program, r), machine)}" for n, r in program.routines.items()]
+    return "\n\n".join(texts)
+
+
 SECTIONS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "DIAGNOSTICS": lambda files: rendered(diagnostics(files)),
     "SCHEMES": lambda files: "\n".join(scheme_lines(checked(files))),
@@ -123,5 +133,6 @@ SECTIONS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "GRAPH": _stage("shapes"),
     "LOOPS": _stage("loops"),
     "OPTIMISED": _stage("optimise"),
+    "SCHEDULE": _schedule,
 }
 """What each section shows, from the program's modules."""
