@@ -97,6 +97,16 @@ def test_loops_that_meet_in_the_target_are_not_parallel() -> None:
         apply(Kernel(t.body, t.spaces), [Mark("i", "parallel")])
 
 
+def test_places_from_data_are_not_added_to_side_by_side() -> None:
+    ids, x, y = Buffer("ids", (40,), "i32", "input"), Buffer("x", (40,), "f32", "input"), Buffer("y", (8,), "f32")
+    i = Var("i", 40)
+    place = (Dynamic(Access(ids, at(i))),)
+    t = tree([member(Assign(Access(y, place, True), "add", False, (i,), Access(x, at(i))))], [y])
+    for kind in ("vector", "parallel"):
+        with pytest.raises(IllegalTransform, match="turns of i meet in y"):
+            apply(Kernel(t.body, t.spaces), [Mark("i", kind)])
+
+
 def sgd(update_first: bool = False) -> Program:
     """y = w·x; w := w - lr·x."""
     w, x, y = Buffer("w", (50,), "f32", "param"), Buffer("x", (50,), "f32", "input"), Buffer("y", (50,), "f32")
