@@ -119,8 +119,19 @@ def _waiting(n: _SumNest, around: Var | None, spaces: dict[Buffer, Space]) -> Ac
         if isinstance(s, Compute) and s.accum == "set" and s.value == Access(register, ()):
             if s.target.buffer not in spaces and not s.target.guarded:
                 return s.target
+    stored = (s.target for s in n.after if isinstance(s, Compute) and s.accum == "set")
+    for t in stored:
+        # In the order of what is made of them; so every turn of every loop around has its own.
+        if t.buffer not in spaces and not t.guarded and _one_place_each(t, n.chain):
+            return Access(Buffer("partial", t.buffer.shape, register.prec), t.index)
     axes = n.chain if around is None else (around, *n.chain)
     return Access(Buffer("partial", tuple(v.size for v in axes), register.prec), tuple(map(Affine.of, axes)))
+
+
+def _one_place_each(t: Access, chain: tuple[Var, ...]) -> bool:
+    """Whether each turn of some loops has a position of its own."""
+    used = [v for i in t.index if isinstance(i, Affine) for v, _ in i.terms]
+    return all(isinstance(i, Affine) for i in t.index) and all(used.count(v) == 1 for v in chain)
 
 
 def _only_stores(n: _SumNest, place: Access) -> bool:

@@ -32,6 +32,8 @@ _WORTH_THREADS = 60_000
 _SECOND_CACHE = 512 * 1024
 # So short a sum is rather taken whole, over fewer columns.
 _SHORT_SUM = 640
+# What is re-read from beyond all caches unless it is copied in blocks.
+_VERY_LARGE = 8 * 1024 * 1024
 # Copying a block pays where so many rows use it.
 _LEAST_ROWS = 16
 
@@ -312,7 +314,7 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         return None
     if v.size * k.size * size <= _SECOND_CACHE // 4:
         return None
-    most = _SECOND_CACHE * 2 // 5 // size
+    most = _SECOND_CACHE // 2 // size
     columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _SHORT_SUM else 256)
     stretch = _stretch(k.size, max(width, most // columns))
     across = _across_rows(r, tile, operand, size)
@@ -320,11 +322,13 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
 
 
 def _across_rows(r: Region, tile: Tile, operand: Access, size: int) -> Access | None:
-    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side."""
+    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or it is very large."""
     others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
     if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
         return None
     (a,), row = others, tile.rows[0][0]
+    if _own_turns(a) * size >= _VERY_LARGE and not stride(a, tile.vector or row):
+        return a
     far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
     return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None
 
@@ -340,7 +344,7 @@ def _columns(size: int, width: int, most: int) -> int:
     """How many columns make a block: few enough to stay in the cache, and such that two threads get equal shares."""
     best, least = size, math.inf
     for c in range(width, max(width, most) + 1, width):
-        cost = 2 * share(size, c) + abs(c - min(192, most)) * 0.0005
+        cost = 2 * share(size, c) + abs(c - most) * 0.0005
         if cost < least:
             best, least = c, cost
     return best
@@ -405,15 +409,22 @@ class _Model:
         """Whether turns of `v` share an operand of the sum that costs a load."""
         return any(v not in read.rows for w in self._inner for read in w.reads)
 
+    def _takes_all(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> bool:
+        return self._used(chunks, rows) == self.target.registers
+
     def fits(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> bool:
         """Whether a tile's sums and operands stay in registers."""
+        return self._used(chunks, rows) <= self.target.registers
+
+    def _used(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> int:
+        """How many registers a tile needs."""
         tile = math.prod(f for _, f in rows) * chunks
         if not self.r.sums or tile == 1:
-            return True
+            return 1
         beside = (chunks + 1) if not self.along_sum else 2 + max((f for _, f in rows), default=1)
         work = self._sum_cost
         spare = 0 if work <= 1 else 2 if work <= 4 else self.target.registers // 2
-        return len(self._inner) * tile + beside + spare <= self.target.registers
+        return len(self._inner) * tile + beside + spare
 
     def cycles(self, chunks: int, rows: tuple[tuple[Var, int], ...]) -> float:
         """The whole region."""
@@ -424,6 +435,9 @@ class _Model:
             for row_count, sizes in row_parts:
                 total += count * row_count * self._tile(size, {v: s for (v, _), s in zip(rows, sizes)})
         rest = math.prod(x.size for x in self.r.chain if x is not self.vector and x not in own)
+        if self._takes_all(chunks, rows):
+            # No register is left to load ahead into.
+            total *= 1.03
         # Every kind of tile is code of its own, to be compiled and fetched.
         total *= 1.0 + 0.02 * (len(parts) * len(row_parts) - 1)
         return total * rest + self._pack_cycles

@@ -107,9 +107,14 @@ def _vector_load(ctx: Context, buffer: Buffer, p: str) -> Value:
     if ctx.past and buffer not in ctx.spaces and buffer.size * SIZES[buffer.prec] >= PAST_BYTES:
         # Where results go past the caches, the machine does not always see by itself what is read next.
         q = ctx.w.pure(f"getelementptr i8, ptr {p}, i64 {_AHEAD_BYTES}", [p])
-        ctx.w.declare("void", "llvm.prefetch.p0", ["ptr", "i32 immarg", "i32 immarg", "i32 immarg"])
-        ctx.w.line(f"call void @llvm.prefetch.p0(ptr {q}, i32 0, i32 3, i32 1)")
+        prefetch(ctx, q)
     return Value(ctx.w.pure(f"load {t}, ptr {p}, align {SIZES[buffer.prec]}", [p], depth, tag), buffer.prec, ctx.lanes)
+
+
+def prefetch(ctx: Context, p: str) -> None:
+    """Asks for the line at an address, which need not be a valid one."""
+    ctx.w.declare("void", "llvm.prefetch.p0", ["ptr", "i32 immarg", "i32 immarg", "i32 immarg"])
+    ctx.w.line(f"call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 3, i32 1)")
 
 
 def _masked_load(ctx: Context, buffer: Buffer, p: str, mask: Value, fill: float | int) -> Value:

@@ -13,6 +13,7 @@ import functools
 from dataclasses import dataclass
 
 from ocannl_lang.codegen.llvm.access import compute, write_waiting
+from ocannl_lang.codegen.llvm.ahead import fetch_targets
 from ocannl_lang.codegen.llvm.context import Context, Lanes
 from ocannl_lang.codegen.llvm.expression import evaluate
 from ocannl_lang.codegen.llvm.ops import Ops
@@ -211,5 +212,6 @@ def _serial(ctx: Context, loop: Loop, low: str, high: str) -> None:
     for key, value, name in zip(keys, values, opened.carried, strict=True):
         ctx.registers[key] = type(value)(name, value.prec, value.lanes)
     ctx.env[loop.var] = opened.counter
+    fetch_targets(ctx, loop)
     _body(ctx, loop)
     ctx.w.end_loop(opened, [ctx.registers[k].text for k in keys])
