@@ -82,12 +82,14 @@ def cost(expr: Expr) -> int:
 
 
 def nodes(expr: Expr) -> int:
-    """How many operations and accesses an expression has."""
-    total = 0
+    """How many operations and accesses an expression has; what stands in it several times as one object counts once."""
+    seen: set[int] = set()
     stack: list[Expr] = [expr]
     while stack:
         e = stack.pop()
-        total += 1
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
         match e:
             case Apply(args=args):
                 stack.extend(args)
@@ -97,7 +99,7 @@ def nodes(expr: Expr) -> int:
                 stack.extend(i.value for i in index if isinstance(i, Dynamic))
             case _:
                 pass
-    return total
+    return len(seen)
 
 
 def reads(assign: Assign) -> list[Access]:

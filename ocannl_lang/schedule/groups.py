@@ -21,6 +21,8 @@ from ocannl_lang.schedule.templates import from_template
 
 _MOST_MEMBERS = 24
 _MOST_NODES = 600
+# Operations in one statement after a product.
+_MOST_EPILOGUE = 100
 
 
 def schedule(program: Program, target: Target) -> list[Kernel]:
@@ -228,7 +230,7 @@ def _add_epilogue(graph: _Graph, i: int) -> None:
 
 def _follows(product: Assign, a: Assign, made: set[Buffer], alone: bool) -> bool:
     """Whether `a` works, position by position, on what the group of a product makes."""
-    if alone or not all(v in target_vars(a) for v in a.loops) or nodes(a.value) > 64:
+    if alone or not all(v in target_vars(a) for v in a.loops) or nodes(a.value) > _MOST_EPILOGUE:
         return False
     if len(a.loops) != len(target_vars(product)):
         return False
