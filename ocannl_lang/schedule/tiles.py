@@ -180,7 +180,8 @@ def _candidates(r: Region, target: Target) -> Iterator[Tile]:
                 yield from _tiles(_Model(r, target, lanes, v, packed), packed)
     for v in r.sums:
         if v.size > 1 and _sum_vector(r, v):
-            yield from _tiles(_Model(r, target, lanes, v, ()), ())
+            for packed in _packings(r, v, lanes):
+                yield from _tiles(_Model(r, target, lanes, v, packed), packed)
 
 
 def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
@@ -192,7 +193,7 @@ def _tiles(model: _Model, packed: tuple[Access, ...]) -> Iterator[Tile]:
         work = sum(cost(c.value) for c in model.r.outer)
         # Random numbers come in blocks of four words, which neighbouring vectors share.
         draws = max((_blocks(c.value) for c in model.r.outer), default=1)
-        least = 2 if any(large(c.target.buffer) for c in model.r.outer) else 1
+        least = 8 if any(large(c.target.buffer) for c in model.r.outer) else 1
         most = min(most, max(draws, least, _POINTWISE_WORK // max(1, work)))
     for rows in _rows(model):
         for chunks in _CHUNKS:
@@ -225,7 +226,9 @@ def _rows(model: _Model) -> Iterator[tuple[tuple[Var, int], ...]]:
         return
     shared = [v for v in model.r.chain if v is not model.vector and v.size > 1 and model.reuses(v)]
     # The longest ones; of equals the innermost, whose turns lie closest together.
-    shared = sorted(shared, key=lambda v: (-v.size, -model.r.chain.index(v)))[:3]
+    longest = sorted(shared, key=lambda v: (-v.size, -model.r.chain.index(v)))[:3]
+    # The innermost one of all may go with a window that other loops share.
+    shared = longest if not shared or not model.along_sum or shared[-1] in longest else [*longest, shared[-1]]
     for v in shared:
         for f in _ROW_FACTORS:
             if 1 < f <= v.size:
@@ -259,7 +262,7 @@ def _packings(r: Region, v: Var, lanes: int) -> list[tuple[Access, ...]]:
     found: list[Access] = []
     for c in r.inner if r.sums else ():
         for a in accesses(c.value):
-            if a not in found and packable(a, v) and _read_often(a, r) and (stride(a, v) != 1 or _far_rows(a, r)):
+            if a not in found and packable(a, v) and _read_often(a, r) and (stride(a, v) != 1 or (v in r.chain and _far_rows(a, r))):
                 found.append(a)
     return [()] if not found else [(), tuple(found)]
 
@@ -401,9 +404,7 @@ class _Model:
         self._outer = [self._work(c, [], summed=False) for c in r.outer]
         self._sum_turns = math.prod(x.size for x in r.sums if x is not vector)
         self._sum_cost = sum(cost(c.value) for c in r.inner)
-        self._pack_cycles = sum(
-            _own_turns(a) * (0.25 if vector is not None and stride(a, vector) == 1 else 0.6) for a in packed
-        )
+        self._pack_cycles = sum(_own_turns(a) * self._pack_cost(a) for a in packed)
 
     def reuses(self, v: Var) -> bool:
         """Whether turns of `v` share an operand of the sum that costs a load."""
@@ -506,8 +507,16 @@ class _Model:
             return _Read(times, True, rows)
         if step == 1:
             far = self.r.sums and not self.along_sum and _far_rows(a, self.r)
-            return _Read(times * (8.0 if far else 1.0), True, rows)
+            return _Read(times * (8.0 if far else 1.4 if _shifted(a) else 1.0), True, rows)
         return _Read(times * (1.5 if step == -1 else 1.5 * self.lanes), True, rows)
+
+    def _pack_cost(self, a: Access) -> float:
+        """Cycles to copy one element of a packed operand."""
+        if self.vector is not None and stride(a, self.vector) == 1:
+            return 0.25
+        # Squares are turned in registers.
+        turned = any(stride(a, x) == 1 and x.size >= self.lanes for x in (*self.r.chain, *self.r.sums))
+        return 0.6 if turned else 1.2
 
     def _scattered(self, a: Access) -> bool:
         """Whether every turn of the sum reads another line of an operand that is larger than the second cache."""
@@ -515,6 +524,12 @@ class _Model:
             return False
         prec = SIZES.get(a.buffer.prec, 4)
         return abs(stride(a, self.r.sums[-1]) or 0) * prec >= 64 and _own_turns(a) * prec > _SECOND_CACHE
+
+
+def _shifted(a: Access) -> bool:
+    """Whether vectors along the last axis begin anywhere, as those of a window do: half of them lie in two lines of the cache."""
+    last = a.index[-1]
+    return isinstance(last, Affine) and len(last.terms) > 1
 
 
 def _row_parts(rows: tuple[tuple[Var, int], ...]) -> list[tuple[int, tuple[int, ...]]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ocannl_lang.codegen.llvm.context import Context, Place
 from ocannl_lang.codegen.llvm.ops import const
 from ocannl_lang.codegen.llvm.primitives import accumulate
-from ocannl_lang.codegen.llvm.target import PAST_BYTES
+from ocannl_lang.codegen.llvm.target import PAST_ALIGN, PAST_BYTES
 from ocannl_lang.codegen.llvm.types import SIZES, Value, llvm_type, suffix
 from ocannl_lang.graph.primitives import neutral
 from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Buffer, Dynamic, Expr, Var
@@ -376,11 +376,18 @@ def _whole_vector(ctx: Context, target: Access) -> bool:
 
 
 def _store_past(ctx: Context, target: Access, value: Value) -> None:
-    t = llvm_type(target.buffer.prec, ctx.lanes)
     p = ctx.address(target.buffer, _where(ctx, target).place)
-    align = ctx.lanes * SIZES[target.buffer.prec]
-    # Stores wait until the vector loop is written, so that the parts of a line leave together.
-    ctx.waiting.append(f"store {t} {ctx.o.splat(value, ctx.lanes).text}, ptr {p}, align {align}, !nontemporal !0")
+    size = SIZES[target.buffer.prec]
+    lanes = PAST_ALIGN // size
+    v = ctx.o.splat(value, ctx.lanes)
+    whole, t = llvm_type(target.buffer.prec, ctx.lanes), llvm_type(target.buffer.prec, lanes)
+    for start in range(0, ctx.lanes, lanes):
+        items = ", ".join(f"i32 {start + i}" for i in range(lanes))
+        part = f"shufflevector {whole} {v.text}, {whole} poison, <{lanes} x i32> <{items}>"
+        q = p if start == 0 else ctx.w.pure(f"getelementptr inbounds i8, ptr {p}, i64 {start * size}", [p])
+        # Stores wait until the vector loop is written, so that the parts of a line leave together.
+        at = ctx.w.pure(part, [v.text])
+        ctx.waiting.append(f"store {t} {at}, ptr {q}, align {PAST_ALIGN}, !nontemporal !0")
     ctx.stored(target.buffer)
 
 

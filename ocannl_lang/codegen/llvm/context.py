@@ -38,7 +38,7 @@ class Place:
 class Context:
     """The state of writing one kernel. `lanes`: numbers in a vector; `count`: how many of them the current chunk uses (0 outside).
 
-    `past`: buffers whose whole vectors are written past the caches; they begin at a multiple of a vector.
+    `past`: buffers whose whole vectors are written past the caches; they begin at a multiple of `PAST_ALIGN`.
     """
 
     o: Ops

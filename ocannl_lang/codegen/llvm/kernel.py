@@ -17,7 +17,7 @@ from ocannl_lang.codegen.llvm.ahead import fetch_targets
 from ocannl_lang.codegen.llvm.context import Context, Lanes
 from ocannl_lang.codegen.llvm.expression import evaluate
 from ocannl_lang.codegen.llvm.ops import Ops
-from ocannl_lang.codegen.llvm.target import PAST_BYTES, Target
+from ocannl_lang.codegen.llvm.target import PAST_ALIGN, PAST_BYTES, Target
 from ocannl_lang.codegen.llvm.transpose import transposes, write_transposed
 from ocannl_lang.codegen.llvm.types import SIZES, llvm_type
 from ocannl_lang.codegen.llvm.writer import Writer
@@ -103,7 +103,7 @@ def _chosen(kernel: Kernel, buffers: tuple[Buffer, ...], past: frozenset[Buffer]
     arguments = "ptr %table, ptr %slots, i64 %begin, i64 %end"
     return [
         *lines,
-        f"%low = and i64 {together}, {target.vector_bytes - 1}",
+        f"%low = and i64 {together}, {PAST_ALIGN - 1}",
         "%aligned = icmp eq i64 %low, 0",
         "br i1 %aligned, label %beyond, label %within",
         "beyond:",

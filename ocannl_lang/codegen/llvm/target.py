@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 # What is at least so large is written past the caches: it would push out everything else, and be read before it is written.
 PAST_BYTES = 8 * 1024 * 1024
+# Where such a result must begin: what numpy's arrays do.
+PAST_ALIGN = 16
 
 
 @dataclass(frozen=True, slots=True)
