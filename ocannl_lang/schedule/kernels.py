@@ -397,6 +397,9 @@ def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan)
     used = [x for i in a.index if isinstance(i, Affine) for x, _ in i.terms if x is not v]
     outer = tuple(x for x in r.chain if x in used)
     sums = tuple(x for x in r.sums if x in used)
+    if v in r.sums:
+        # That loop runs inside of the other sums.
+        outer, sums = (*outer, *sums), ()
     whole, rest = divmod(v.size, width)
     shape = (*(x.size for x in outer), whole + (rest > 0), *(x.size for x in sums), width)
     copy = Buffer(f"{a.buffer.name}.packed", shape, a.buffer.prec)

@@ -262,7 +262,12 @@ def _packings(r: Region, v: Var, lanes: int) -> list[tuple[Access, ...]]:
     found: list[Access] = []
     for c in r.inner if r.sums else ():
         for a in accesses(c.value):
-            if a not in found and packable(a, v) and _read_often(a, r) and (stride(a, v) != 1 or (v in r.chain and _far_rows(a, r))):
+            if (
+                a not in found
+                and packable(a, v)
+                and _read_often(a, r)
+                and (stride(a, v) != 1 or (v in r.chain and _far_rows(a, r)))
+            ):
                 found.append(a)
     return [()] if not found else [(), tuple(found)]
 
@@ -523,7 +528,10 @@ class _Model:
         if not self.r.sums:
             return False
         prec = SIZES.get(a.buffer.prec, 4)
-        return abs(stride(a, self.r.sums[-1]) or 0) * prec >= 64 and _own_turns(a) * prec > _SECOND_CACHE
+        return (
+            abs(stride(a, self.r.sums[-1]) or 0) * prec >= 64
+            and min(_own_turns(a), a.buffer.size) * prec > _SECOND_CACHE
+        )
 
 
 def _shifted(a: Access) -> bool:

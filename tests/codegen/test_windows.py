@@ -1,0 +1,52 @@
+"""Windows with few channels: sums run in vectors along channels, over weights that are copied into that order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ocannl_lang.codegen.cpu import compile_program, schedule_text
+from ocannl_lang.codegen.llvm.target import target_of
+from ocannl_lang.codegen.reference import run_program
+from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Program, Var
+
+AVX2 = ("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2,+fma,+sse4.1")
+
+
+def at(*vs: Var) -> tuple[Affine, ...]:
+    return tuple(Affine.of(v) for v in vs)
+
+
+def window(a: Var, b: Var) -> Affine:
+    return Affine(tuple(sorted(((a, 1), (b, 1)), key=lambda t: t[0].id)))
+
+
+def convolution(batch: int, size: int, kernel: int, channels: int, results: int) -> Program:
+    """Every window's `channels` against weights that lie [channel, row, column, result]."""
+    b, i, j, c = Var("b", batch), Var("i", size), Var("j", size), Var("c", results)
+    f, kh, kw = Var("f", channels), Var("kh", kernel), Var("kw", kernel)
+    span = size + kernel - 1
+    x = Buffer("x", (batch, span, span, channels), "f32", "input")
+    w = Buffer("w", (channels, kernel, kernel, results), "f32", "input")
+    y = Buffer("y", (batch, size, size, results), "f32")
+    place = Access(x, (Affine.of(b), window(i, kh), window(j, kw), Affine.of(f)))
+    value = Apply("mul", (place, Access(w, at(f, kh, kw, c))), "f32")
+    total = Assign(Access(y, at(b, i, j, c)), "add", True, (b, i, j, c, f, kh, kw), value)
+    return Program("y", (x, w), (y,), [total])
+
+
+def test_sums_along_channels() -> None:
+    text = schedule_text(convolution(32, 12, 5, 16, 6), target_of(*AVX2))
+    assert "split f 8 packing w[f, kh, kw, c] as w.packed[c, kh, kw, f.o, f.i]" in text
+    assert "lanes f.i" in text
+
+
+@pytest.mark.parametrize("channels", [5, 8, 11, 16])
+@pytest.mark.parametrize("results", [1, 3, 6])
+def test_sums_of_windows(channels: int, results: int) -> None:
+    program = convolution(3, 7, 3, channels, results)
+    r = np.random.default_rng(channels)
+    given = {b: r.standard_normal(b.shape).astype(np.float32) for b in program.inputs}
+    (expected,) = run_program(program, dict(given))
+    (got,) = compile_program(program).run(given)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
