@@ -22,7 +22,10 @@ def turns(loops: Iterable[Var]) -> int:
 
 
 def covers(assign: Assign) -> bool:
-    """Whether the loops reach every position of the target, each by turns of its own: every axis is one variable of its size."""
+    """Whether the loops reach every position of the target, each by turns of its own.
+
+    Every axis is one variable of its size, or several as digits of the position: 2·i + k with k below 2.
+    """
     if assign.target.guarded:
         return False
     seen: set[Var] = set()
@@ -33,11 +36,33 @@ def covers(assign: Assign) -> bool:
             if size != 1:
                 return False
             continue
-        var, c = index.terms[0]
-        if len(index.terms) != 1 or c != 1 or var.size != size or var in seen:
+        own = [v for v, _ in index.terms]
+        if math.prod(v.size for v in own) != size or not seen.isdisjoint(own) or not _digits(index, size):
             return False
-        seen.add(var)
+        seen.update(own)
     return True
+
+
+def _digits(index: Affine, size: int) -> bool:
+    """Whether positions up to `size` are reached, each by one combination of as many turns of the variables."""
+    if len(index.terms) == 1:
+        return index.terms[0][1] == 1
+    return all(c > 0 for _, c in index.terms) and index.bounds() == (0, size - 1) and separate(index)
+
+
+def separate(index: Affine) -> bool:
+    """Whether different turns of its variables are different positions: each steps over all that the smaller steps reach."""
+    reached = 0
+    for var, c in sorted(index.terms, key=lambda t: abs(t[1])):
+        if abs(c) <= reached and var.size > 1:
+            return False
+        reached += abs(c) * (var.size - 1)
+    return True
+
+
+def plain(access: Access) -> bool:
+    """Whether every axis follows at most one variable."""
+    return all(isinstance(i, Affine) and len(i.terms) <= 1 for i in access.index)
 
 
 def target_vars(assign: Assign) -> list[Var]:

@@ -33,7 +33,21 @@ class Contribution:
     gate: Buffer | None = None
 
     def covers(self, shape: Sequence[int]) -> bool:
-        return Turn(self.loops, self.index, self.guarded, self.value, ()).covers(shape)
+        return self._turn.covers(shape)
+
+    @property
+    def injective(self) -> bool:
+        """No two turns reach the same position."""
+        return self._turn.injective
+
+    @property
+    def _turn(self) -> Turn:
+        return Turn(self.loops, self.index, self.guarded, self.value, ())
+
+    @property
+    def plain(self) -> bool:
+        """Every axis follows at most one loop."""
+        return all(isinstance(i, Affine) and len(i.terms) <= 1 for i in self.index)
 
 
 def sum_contributions(
@@ -43,14 +57,14 @@ def sum_contributions(
 
     What reaches every position once is added up in one assignment; the rest is accumulated.
     """
-    once = [c for c in received if c.covers(buffer.shape)]
-    rest = [g for c in received if not c.covers(buffer.shape) for g in _gathered(c, buffer)]
+    once = [c for c in received if c.covers(buffer.shape) and c.plain]
+    rest = [g for c in received if not (c.covers(buffer.shape) and c.plain) for g in _gathered(c, buffer)]
     if len(received) == 1 and once:
         held = _held(once[0], buffer)
         if held is not None:
             return held
     wide = compute_precision(buffer.prec)
-    single = not rest and len(once) <= _TERMS
+    single = (not rest and len(once) <= _TERMS) or (not once and len(rest) == 1 and rest[0].covers(buffer.shape))
     into = buffer if single or wide == buffer.prec else writer.buffer(f"{buffer.name}.wide", buffer.shape, wide)
     for i, group in enumerate(_batches(once)):
         first = group[0]
@@ -59,8 +73,10 @@ def sum_contributions(
             total = add(total, convert(_along(other, first), wide))
         writer.assign(Access(into, first.index), "add" if i else "set", first.loops, total, origin)
     for i, c in enumerate(rest):
-        fresh = i == 0 and not once
-        writer.assign(Access(into, c.index, c.guarded), "add", c.loops, c.value, origin, fresh=fresh)
+        first = i == 0 and not once
+        covered = first and c.covers(buffer.shape)
+        accum = "set" if first and c.injective else "add"
+        writer.assign(Access(into, c.index, c.guarded), accum, c.loops, c.value, origin, fresh=first and not covered)
     if into is not buffer:
         target, loops = whole(buffer)
         writer.assign(target, "set", loops, Access(into, target.index), origin)
@@ -69,6 +85,8 @@ def sum_contributions(
 
 def _gathered(c: Contribution, buffer: Buffer) -> list[Contribution]:
     """Overlapping windows turned around where that is possible."""
+    if c.covers(buffer.shape):
+        return [c]
     pieces = None if c.gate is None else gather(Sum(c.loops, c.index, c.value, c.gate), buffer.shape)
     return [c] if pieces is None else [Contribution(p.loops, p.index, False, p.value) for p in pieces]
 

@@ -51,7 +51,7 @@ class _Window:
 
 def _turn_axis(s: Sum, axis: int, size: int) -> list[Sum]:
     window = _window(s, axis)
-    if window is None or size == 0:
+    if window is None or size == 0 or _apart(s.index[axis], window, size):
         return [s]
     left, stride = -window.offset, window.stride
     pieces: list[Sum] = []
@@ -74,6 +74,13 @@ def _turn_axis(s: Sum, axis: int, size: int) -> list[Sum]:
         )
         pieces.append(Sum(tuple(loops), index, map_accesses(s.value, _guard, by), s.gate))
     return pieces
+
+
+def _apart(index: Index, window: _Window, size: int) -> bool:
+    """Whether windows lie beside each other and within the axis: their turns write apart as they are."""
+    assert isinstance(index, Affine)
+    low, high = index.bounds()
+    return window.dilation == 1 and window.kernel.size <= window.stride and low >= 0 and high < size
 
 
 def _loop(name: str, size: int, loops: list[Var]) -> Affine:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ocannl_lang.graph.dtypes import compute_precision
 from ocannl_lang.graph.ir import Value
 from ocannl_lang.graph.primitives import neutral
+from ocannl_lang.loops.facts import separate
 from ocannl_lang.loops.ir import Access, Accum, Affine, Apply, Assign, Buffer, Expr, Index, Role, Var
 from ocannl_lang.loops.lower_expr import const, convert
 from ocannl_lang.loops.lower_expr import div as divide
@@ -39,9 +40,10 @@ class Turn:
 
     @property
     def injective(self) -> bool:
-        """Each loop alone decides some axis of the target: no two turns write the same position."""
-        alone = {i.terms[0][0] for i in self.index if isinstance(i, Affine) and len(i.terms) == 1}
-        return all(v in alone for v in self.loops)
+        """Each loop, alone or with others that do not overlap, decides some axis of the target: no two turns write the same
+        position."""
+        decided = {v for i in self.index if isinstance(i, Affine) and separate(i) for v, _ in i.terms}
+        return all(v in decided for v in self.loops)
 
     def covers(self, shape: Sequence[int]) -> bool:
         """It writes every position of the target exactly once."""

@@ -20,6 +20,7 @@ from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import independent
 
 _LATENCY = 4.0
+_LINE = 64
 _TILE_OVERHEAD = 12.0
 _ROW_FACTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 _CHUNKS = (1, 2, 3, 4, 6, 8)
@@ -379,11 +380,15 @@ def _far_rows(a: Access, r: Region) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What one access costs: `cost` loads, for every vector or once for all (`wide`), again for every turn of the loops in `rows`."""
+    """What one access costs: `cost` loads, for every vector or once for all (`wide`), again for every turn of the loops in `rows`.
+
+    `lined`: loops whose turns are whole lines apart. Such loads meet in one bank of the cache, which serves one in a cycle.
+    """
 
     cost: float
     wide: bool
     rows: frozenset[Var]
+    lined: frozenset[Var] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,7 +486,15 @@ class _Model:
         """One turn of a tile."""
         operations = rows * chunks * sum(w.operations for w in body)
         loads = sum(self._loads(read, chunks, factors) for w in body for read in w.reads)
-        return max(operations / 2, loads / 2, (operations + loads) / 4)
+        meeting = max((self._meeting(read, factors) for w in body for read in w.reads), default=0)
+        return max(operations / 2, loads / 2, (operations + loads) / 4, meeting)
+
+    def _meeting(self, read: _Read, factors: dict[Var, int]) -> int:
+        """How many loads of a step meet in one bank."""
+        own = [v for v in read.rows if factors.get(v, 1) > 1]
+        if read.wide or not own or any(v not in read.lined for v in own):
+            return 0
+        return math.prod(factors[v] for v in own)
 
     def _loads(self, read: _Read, chunks: int, factors: dict[Var, int]) -> float:
         times = read.cost * chunks if read.wide else read.cost
@@ -507,7 +520,9 @@ class _Model:
         v = self.vector
         step = 0 if v is None else stride(a, v)
         if step == 0:
-            return _Read(times * (4.0 if rows and self._scattered(a) else 1.0), False, rows)
+            size = SIZES.get(a.buffer.prec, 4)
+            lined = frozenset(v for v in rows if (stride(a, v) or 1) * size % _LINE == 0)
+            return _Read(times * (4.0 if rows and self._scattered(a) else 1.0), False, rows, lined)
         if a in self.packed:
             return _Read(times, True, rows)
         if step == 1:

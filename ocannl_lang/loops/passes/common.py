@@ -81,7 +81,8 @@ def _key(a: Assign) -> _Key:
         order[v] = len(order)
     sizes = tuple(v.size for v in order)
     b = a.target.buffer
-    return (b.shape, b.prec, a.accum, sizes, _expr_key(a.value, order))
+    place = tuple(_affine_key(i, order) for i in a.target.index if isinstance(i, Affine))
+    return (b.shape, b.prec, a.accum, sizes, place, _expr_key(a.value, order))
 
 
 def _affine_key(index: Affine, order: dict[Var, int]) -> _Key:

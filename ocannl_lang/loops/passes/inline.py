@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ocannl_lang.loops.facts import cost, kept, nodes, pointwise, reads, target_vars, turns, writers
+from ocannl_lang.loops.facts import cost, kept, nodes, plain, pointwise, reads, target_vars, turns, writers
 from ocannl_lang.loops.ir import (
     Access,
     Affine,
@@ -25,7 +25,7 @@ from ocannl_lang.loops.ir import (
     Var,
     accesses,
 )
-from ocannl_lang.loops.lower_expr import map_accesses, variables
+from ocannl_lang.loops.lower_expr import map_accesses, substitute, substitute_index, variables
 
 # An expression that costs at most this is repeated rather than stored.
 _CHEAP = 3
@@ -35,10 +35,14 @@ _MOST_ACCESSES = 16
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """What a buffer holds at each position: `value` with `axes` as loop variables (None on axes of one position)."""
+    """What a buffer holds at each position: `value` with `axes` as loop variables (None on axes of one position).
+
+    `windows`: axes whose position several loops make up, as their digits; a reader's loop along such an axis becomes those loops.
+    """
 
     axes: tuple[Var | None, ...]
     value: Expr
+    windows: tuple[tuple[int, Affine], ...] = ()
 
 
 def inline(program: Program) -> Program:
@@ -52,6 +56,8 @@ def inline(program: Program) -> Program:
             readers.setdefault(r.buffer, []).append((a, r))
         in_positions.update(_buffers_in_positions(a))
     definitions: dict[Buffer, _Definition] = {}
+    # Readers whose loops become those of windows.
+    split: set[Assign] = set()
     assigns: list[Assign] = []
     for i, a in enumerate(program.assigns):
         a = _rewritten(a, definitions)
@@ -64,21 +70,31 @@ def inline(program: Program) -> Program:
         if any(written.get(x.buffer, [-1])[-1] >= i for x in accesses(a.value)):
             continue
         definition = _definition(a)
-        if definition is not None and _worth(definition, b, readers.get(b, []), b in in_positions):
-            definitions[b] = definition
-            assigns.pop()
+        if not _worth(definition, b, readers.get(b, []), b in in_positions):
+            continue
+        if definition.windows:
+            ((reader, access), *others) = readers[b]
+            if others or reader in split or not _follows_windows(definition, reader, access):
+                continue
+            split.add(reader)
+        definitions[b] = definition
+        assigns.pop()
     return Program(program.name, program.inputs, program.outputs, assigns, program.stores)
 
 
-def _definition(a: Assign) -> _Definition | None:
+def _definition(a: Assign) -> _Definition:
     axes: list[Var | None] = []
     single = {v: Affine() for v in a.loops if v.size == 1}
     for index in a.target.index:
         assert isinstance(index, Affine)
-        axes.append(index.terms[0][0] if index.terms else None)
-    unused = {v: at for v, at in single.items() if v not in axes}
+        axes.append(index.terms[0][0] if len(index.terms) == 1 else None)
+    windows = tuple((n, i) for n, i in enumerate(a.target.index) if isinstance(i, Affine) and len(i.terms) > 1)
+    if isinstance(a.value, Const):
+        windows = ()
+    used = {*axes, *(v for _, i in windows for v, _ in i.terms)}
+    unused = {v: at for v, at in single.items() if v not in used}
     value = map_accesses(a.value, lambda x: x, unused) if unused else a.value
-    return _Definition(tuple(axes), value)
+    return _Definition(tuple(axes), value, windows)
 
 
 def _buffers_in_positions(a: Assign) -> list[Buffer]:
@@ -120,6 +136,20 @@ def _worth(d: _Definition, b: Buffer, readers: list[tuple[Assign, Access]], in_p
     if repeated > len(readers) * 1.01:
         return price <= 1 and len(found) <= 1
     return price <= _CHEAP and len(found) <= 2
+
+
+def _follows_windows(d: _Definition, a: Assign, r: Access) -> bool:
+    """Whether a reader goes through all positions as well, so that its loops can be those of the windows."""
+    if r.guarded or a.accum != "set" or not pointwise(a) or not plain(a.target) or not plain(r):
+        return False
+    made = {v for _, i in d.windows for v, _ in i.terms}
+    along = {
+        v
+        for n, i in d.windows
+        for v in a.loops
+        if r.index[n] == Affine.of(v) and v.size == turns(w for w, _ in i.terms)
+    }
+    return len(along) == len(d.windows) and made.isdisjoint(a.loops)
 
 
 def _heavy(a: Assign) -> bool:
@@ -209,10 +239,25 @@ def _plain_copy(d: _Definition, r: Access) -> bool:
 def _rewritten(a: Assign, definitions: dict[Buffer, _Definition]) -> Assign:
     if not definitions or not any(r.buffer in definitions for r in reads(a)):
         return a
+    for r in reads(a):
+        if (d := definitions.get(r.buffer)) is not None and d.windows:
+            a = _along_windows(a, r, d)
     value = _substituted(a.value, definitions)
     index = tuple(i if isinstance(i, Affine) else Dynamic(_substituted(i.value, definitions)) for i in a.target.index)
     target = Access(a.target.buffer, index, a.target.guarded)
     return Assign(target, a.accum, a.fresh, a.loops, value, a.origin)
+
+
+def _along_windows(a: Assign, r: Access, d: _Definition) -> Assign:
+    """The same assignment with the loops of the windows of what it reads at `r`."""
+    by: dict[Var, Affine] = {}
+    for n, i in d.windows:
+        at = r.index[n]
+        assert isinstance(at, Affine)
+        by[at.terms[0][0]] = i
+    loops = tuple(w for v in a.loops for w in ((u for u, _ in by[v].terms) if v in by else (v,)))
+    target = Access(a.target.buffer, tuple(substitute_index(i, by) for i in a.target.index), a.target.guarded)
+    return Assign(target, a.accum, a.fresh, loops, substitute(a.value, by), a.origin)
 
 
 def _substituted(expr: Expr, definitions: dict[Buffer, _Definition]) -> Expr:

@@ -64,7 +64,7 @@ def _aligned(first: Assign, second: Assign) -> dict[Var, Affine] | None:
     """The loops of the first as those of the second that reach the same position."""
     by: dict[Var, Affine] = {v: Affine() for v in first.loops if v.size == 1}
     for a, b in zip(first.target.index, second.target.index, strict=True):
-        if not isinstance(a, Affine) or not isinstance(b, Affine):
+        if not isinstance(a, Affine) or not isinstance(b, Affine) or len(a.terms) > 1:
             return None
         if a.terms:
             by[a.terms[0][0]] = b
