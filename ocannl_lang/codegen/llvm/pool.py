@@ -7,9 +7,10 @@
 
 A pool is `POOL_BYTES` of zeroed memory, aligned to 64, that stays where it is. A step with turns is shared out in equal stretches
 over the threads, the last one not the longest, as it has what is left over besides; the caller takes the first. Workers wait for
-a new epoch: they spin for a while, then park, on Linux on a futex,
-on other systems on a condition variable. A pool that is in use by another thread is not waited for: the caller then does all turns
-itself. Which thread takes a turn changes no result.
+a new epoch: they spin for a while, then park, on Linux on a futex, on other systems on a condition variable. A share that its worker
+has not begun when the caller is through with its own is done by the caller, so that a step does not wait for a thread that has no
+processor. A pool that is in use by another thread is not waited for either: the caller then does all turns itself. Which thread
+takes a turn changes no result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SPINS = 1000
 _PENDING, _BUSY, _SLEEPERS = 64, 128, 192  # the epoch is at 0
 _FUNCTION, _SLOTS, _TURNS, _TABLE, _THREADS, _STOP = 256, 264, 272, 280, 288, 292
 _MUTEX, _CONDITION = 320, 448
-_WORKERS = 640  # {pool, index, thread id, unused} for each
+_WORKERS = 640  # {pool, index, thread id, the step whose share was taken} for each
 
 _COMMON = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -58,6 +59,19 @@ run:
   br label %done
 done:
   ret void
+}
+
+; Whether the caller of this is the first to take a share of the step with this epoch.
+define internal i1 @claim(ptr %pool, i32 %index, i32 %epoch) #0 {
+  %i64 = zext i32 %index to i64
+  %o = mul i64 %i64, 32
+  %o2 = add i64 %o, WORKERS_CLAIM
+  %cp = getelementptr i8, ptr %pool, i64 %o2
+  %open = shl i32 %epoch, 1
+  %taken = or i32 %open, 1
+  %got = cmpxchg ptr %cp, i32 %open, i32 %taken acq_rel acquire
+  %first = extractvalue { i32, i1 } %got, 1
+  ret i1 %first
 }
 
 define internal i32 @await(ptr %pool, i32 %old) #0 {
@@ -94,12 +108,15 @@ entry:
   %stp = getelementptr i8, ptr %pool, i64 STOP
   br label %wait
 wait:
-  %old = phi i32 [ 0, %entry ], [ %new, %turn ]
+  %old = phi i32 [ 0, %entry ], [ %new, %turn ], [ %new, %run ]
   %new = call i32 @await(ptr %pool, i32 %old)
   %stop = load atomic i32, ptr %stp acquire, align 4
   %over = icmp ne i32 %stop, 0
   br i1 %over, label %done, label %turn
 turn:
+  %mine = call i1 @claim(ptr %pool, i32 %index, i32 %new)
+  br i1 %mine, label %run, label %wait
+run:
   call void @share(ptr %pool, i32 %index)
   %left = atomicrmw sub ptr %pp, i32 1 acq_rel
   br label %wait
@@ -144,11 +161,40 @@ together:
   %others = sub i32 %threads, 1
   %pp = getelementptr i8, ptr %pool, i64 PENDING
   store atomic i32 %others, ptr %pp release, align 4
+  %e = load atomic i32, ptr %pool monotonic, align 4
+  %epoch = add i32 %e, 1
+  %open = shl i32 %epoch, 1
+  br label %offer
+offer:
+  %w = phi i32 [ 1, %together ], [ %w2, %offer ]
+  %w64 = zext i32 %w to i64
+  %wo = mul i64 %w64, 32
+  %wo2 = add i64 %wo, WORKERS_CLAIM
+  %cp = getelementptr i8, ptr %pool, i64 %wo2
+  store atomic i32 %open, ptr %cp release, align 4
+  %w2 = add i32 %w, 1
+  %offered = icmp uge i32 %w2, %threads
+  br i1 %offered, label %begin, label %offer
+begin:
   call void @announce(ptr %pool)
   call void @share(ptr %pool, i32 0)
-  br label %join
+  %lonely = icmp ult i32 %threads, 2
+  br i1 %lonely, label %done, label %take
+take:
+  ; A worker that has not come yet, as others have the processors, is not waited for.
+  %t = phi i32 [ 1, %begin ], [ %t2, %taken ]
+  %mine = call i1 @claim(ptr %pool, i32 %t, i32 %epoch)
+  br i1 %mine, label %instead, label %taken
+instead:
+  call void @share(ptr %pool, i32 %t)
+  %one = atomicrmw sub ptr %pp, i32 1 acq_rel
+  br label %taken
+taken:
+  %t2 = add i32 %t, 1
+  %asked = icmp uge i32 %t2, %threads
+  br i1 %asked, label %join, label %take
 join:
-  %i = phi i32 [ 0, %together ], [ %next, %pause ], [ %next, %lend ]
+  %i = phi i32 [ 0, %taken ], [ %next, %pause ], [ %next, %lend ]
   %left = load atomic i32, ptr %pp acquire, align 4
   %all = icmp eq i32 %left, 0
   br i1 %all, label %done, label %pause
@@ -459,6 +505,7 @@ def executor(target: Target, parking: str = "") -> str:
         "FUTEX": numbers.get(arch, 0),
         "SPINS": _SPINS,
         "WORKERS_ID": _WORKERS + 16,
+        "WORKERS_CLAIM": _WORKERS + 24,
         "WORKERS": _WORKERS,
         "BYTES": POOL_BYTES,
         "FUNCTION": _FUNCTION,
