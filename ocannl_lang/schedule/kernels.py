@@ -268,7 +268,7 @@ def _exchange(r: Region, lanes: int) -> list[Transform] | None:
         return None
     if not all(isinstance(i, Affine) for i in (*c.value.index, *c.target.index)):
         return None
-    reading = [v for v in r.chain if stride(c.value, v) == 1 and v.size >= lanes]
+    reading = [v for v in r.chain if stride(c.value, v) == 1 and 2 * v.size >= lanes]
     writing = [v for v in r.chain if stride(c.target, v) == 1 and v.size > 1]
     if len(reading) != 1 or len(writing) != 1 or reading == writing:
         return None

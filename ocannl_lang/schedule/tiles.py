@@ -535,7 +535,7 @@ class _Model:
         if self.vector is not None and stride(a, self.vector) == 1:
             return 0.25
         # Squares are turned in registers.
-        turned = any(stride(a, x) == 1 and x.size >= self.lanes for x in (*self.r.chain, *self.r.sums))
+        turned = any(stride(a, x) == 1 and 2 * x.size >= self.lanes for x in (*self.r.chain, *self.r.sums))
         return 0.6 if turned else 1.2
 
     def _scattered(self, a: Access) -> bool:

@@ -50,3 +50,14 @@ def test_sums_of_windows(channels: int, results: int) -> None:
     (expected,) = run_program(program, dict(given))
     (got,) = compile_program(program).run(given)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4, 6, 7, 8, 13])
+@pytest.mark.parametrize("columns", [3, 8, 21])
+def test_copies_that_exchange_few_channels(channels: int, columns: int) -> None:
+    i, j, c = Var("i", 5), Var("j", columns), Var("c", channels)
+    x, y = Buffer("x", (5, columns, channels), "f32", "input"), Buffer("y", (channels, 5, columns), "f32")
+    program = Program("p", (x,), (y,), [Assign(Access(y, at(c, i, j)), "set", True, (c, i, j), Access(x, at(i, j, c)))])
+    given = np.random.default_rng(channels).standard_normal(x.shape).astype(np.float32)
+    (got,) = compile_program(program).run({x: given})
+    np.testing.assert_array_equal(got, np.moveaxis(given, 2, 0))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ocannl_lang.codegen.cpu import compile_program
 from ocannl_lang.graph import ir
 from ocannl_lang.loops.facts import covers
-from ocannl_lang.loops.ir import Access, Affine, Assign, Buffer, Program, Var
+from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Program, Var
 from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.loops.passes.common import share_common
 from ocannl_lang.loops.verify import verify
@@ -80,4 +80,7 @@ def test_digits_of_positions() -> None:
     for terms, offset in ((((i, 2), (k, 2)), 0), (((i, 1), (k, 1)), 0), (((i, 2), (k, 1)), 1), (((i, 2),), 0)):
         assert not covers(Assign(Access(a, (Affine(terms, offset),)), "set", False, (i, k), source))
     # Equal but for their places: not the same.
-    assert len(share_common(Program("p", (x,), (a, b), [rows, columns])).assigns) == 2
+    n, y = Var("n", 6), Buffer("y", (6,), "f32")
+    both = Apply("sub", (Access(a, (Affine.of(n),)), Access(b, (Affine.of(n),))), "f32")
+    difference = Assign(Access(y, (Affine.of(n),)), "set", False, (n,), both)
+    assert len(share_common(Program("p", (x,), (y,), [rows, columns, difference])).assigns) == 3

@@ -2,8 +2,8 @@
 
     for a in lanes (unrolled): for b (vector): target[… b …] = source[… a …]
 
-where neighbouring turns of `a` read neighbouring elements and neighbouring turns of `b` write them. The source is read along `a`,
-whole vectors at a time, and a square of vectors is turned over.
+where neighbouring turns of `a`, of which there may be fewer than lanes, read neighbouring elements and neighbouring turns of `b` write
+them. The source is read along `a`, a vector at a time, and a square of vectors is turned over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ocannl_lang.schedule.ir import Compute, Loop
 def transposes(ctx: Context, loop: Loop) -> bool:
     """Whether a loop is such a copy."""
     a = loop.var
-    if loop.kind != "unrolled" or a.size != ctx.lanes or len(loop.body) != 1:
+    if loop.kind != "unrolled" or not ctx.lanes <= 2 * a.size <= 2 * ctx.lanes or len(loop.body) != 1:
         return False
     inner = loop.body[0]
     if not isinstance(inner, Loop) or inner.kind != "vector" or len(inner.body) != 1:
@@ -45,15 +45,15 @@ def write_transposed(ctx: Context, loop: Loop) -> None:
     for start in range(0, inner.var.size, lanes):
         count = min(lanes, inner.var.size - start)
         rows: list[Value] = []
-        ctx.count = lanes
-        ctx.env[loop.var] = Lanes(0, lanes)
+        ctx.count = loop.var.size
+        ctx.env[loop.var] = Lanes(0, loop.var.size)
         for b in range(count):
             ctx.env[inner.var] = start + b
             rows.append(load(ctx, c.value))
         columns = _turned(ctx, rows, lanes)
         ctx.count = count
         ctx.env[inner.var] = Lanes(start, count)
-        for a, column in enumerate(columns):
+        for a, column in enumerate(columns[: loop.var.size]):
             ctx.env[loop.var] = a
             store_vector(ctx, c.target, column)
     ctx.count = 0
