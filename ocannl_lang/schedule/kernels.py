@@ -19,12 +19,14 @@ from ocannl_lang.schedule.local import with_local
 from ocannl_lang.schedule.nests import Member, Tree, member, named, tree
 from ocannl_lang.schedule.tiles import Blocking, Region, Tile, blocking, choose, lanes_of, large, outermost, region
 from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, Sink, Split, Stage, Transform, apply
-from ocannl_lang.schedule.trees import computes, written
+from ocannl_lang.schedule.trees import computes, loop_vars, written
 
 # Fewer cycles than this are not worth waking a thread for.
 PARALLEL_CYCLES = 30_000
 # How many rows of a matrix are read side by side.
 _STREAMED_ROWS = 8
+# Sums of so few turns are written out.
+_SHORT_SUM = 9
 
 
 def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: Target) -> list[Kernel]:
@@ -136,6 +138,8 @@ def _across(chain: Sequence[Var], body: Sequence[Stmt], spaces: dict[Buffer, Spa
         return None
     lanes = lanes_of(Region((), (), tuple(computes(body)), ()), target)
     best: _Across | None = None
+    # What short sums compute is kept from one to the next.
+    short = [Mark(v.name, "unrolled") for s in body for v in _short(s)]
     for v in chain:
         cycles = _body_cycles(body, v, spaces, lanes)
         if cycles is None or v.size < 2:
@@ -151,8 +155,17 @@ def _across(chain: Sequence[Var], body: Sequence[Stmt], spaces: dict[Buffer, Spa
         if v.size > lanes * beside:
             steps.append(Split(name, lanes * beside))
             name += ".i"
-        best = _Across([*steps, Mark(name, "vector"), Sink(name)], total)
+        best = _Across([*steps, Mark(name, "vector"), Sink(name), *short], total)
     return best
+
+
+def _short(s: Stmt) -> tuple[Var, ...]:
+    """The loops of a nest of so few turns that they are best written out."""
+    if not isinstance(s, Loop):
+        return ()
+    inner = loop_vars(s.body)
+    few = s.var.size * math.prod(v.size for v in inner) <= _SHORT_SUM
+    return (s.var, *inner) if few else ()
 
 
 def _body_cycles(body: Sequence[Stmt], v: Var, spaces: dict[Buffer, Space], lanes: int) -> float | None:

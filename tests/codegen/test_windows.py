@@ -61,3 +61,26 @@ def test_copies_that_exchange_few_channels(channels: int, columns: int) -> None:
     given = np.random.default_rng(channels).standard_normal(x.shape).astype(np.float32)
     (got,) = compile_program(program).run({x: given})
     np.testing.assert_array_equal(got, np.moveaxis(given, 2, 0))
+
+
+@pytest.mark.parametrize("kernel", [2, 3, 4])
+@pytest.mark.parametrize("channels", [6, 16, 40])
+def test_small_windows_are_written_out(kernel: int, channels: int) -> None:
+    """The greatest of each window, and how often it occurs there."""
+    b, i, j, c = Var("b", 2), Var("i", 4), Var("j", 3), Var("c", channels)
+    kh, kw = Var("kh", kernel), Var("kw", kernel)
+    x = Buffer("x", (2, 4 * kernel, 3 * kernel, channels), "f32", "input")
+    top, ties = Buffer("top", (2, 4, 3, channels), "f32"), Buffer("ties", (2, 4, 3, channels), "f32")
+    here = Access(x, (Affine.of(b), Affine(((i, kernel), (kh, 1))), Affine(((j, kernel), (kw, 1))), Affine.of(c)))
+    loops = (b, i, j, c, kh, kw)
+    same = Apply("convert", (Apply("eq", (here, Access(top, at(b, i, j, c))), "u8"),), "f32")
+    greatest = Assign(Access(top, at(b, i, j, c)), "max", True, loops, here)
+    program = Program(
+        "p", (x,), (top, ties), [greatest, Assign(Access(ties, at(b, i, j, c)), "add", True, loops, same)]
+    )
+    assert ("unrolled kh2" in schedule_text(program, target_of(*AVX2))) == (kernel <= 3)
+    given = np.random.default_rng(kernel).integers(0, 5, x.shape).astype(np.float32)
+    windows = given.reshape(2, 4, kernel, 3, kernel, channels)
+    most, count = compile_program(program).run({x: given})
+    np.testing.assert_array_equal(most, windows.max((2, 4)))
+    np.testing.assert_array_equal(count, (windows == most[:, :, None, :, None]).sum((2, 4)))
