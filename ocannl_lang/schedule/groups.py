@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import functools
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
 from ocannl_lang.loops.facts import cost, covers, kept, nodes, reads, target_vars, turns
-from ocannl_lang.loops.ir import Access, Assign, Buffer, Dynamic, Program, accesses
+from ocannl_lang.loops.ir import Access, Assign, Buffer, Dynamic, Program, Var, accesses
 from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import PARALLEL_CYCLES, group_kernels
-from ocannl_lang.schedule.nests import depth, member
+from ocannl_lang.schedule.nests import Member, depth, member, outermost
 from ocannl_lang.schedule.templates import from_template
 
 _MOST_MEMBERS = 24
 _MOST_NODES = 600
+# Loops over fewer columns are for vectors, not for threads.
+_COLUMNS = 32
 # Operations in one statement after a product.
 _MOST_EPILOGUE = 100
 
@@ -267,7 +270,14 @@ def _rows_fit(graph: _Graph, g: int, h: int) -> bool:
     if not all(m.loops for m in members):
         return all(not m.loops for m in members)
     # The outermost loop must be shared by all, and stay free to run on several threads if there is much to do.
-    if depth(members[:-1], members[-1]) == 0:
+    shared = outermost(members)
+    if shared is None:
         return False
-    heavy = graph.cycles[g] + graph.cycles[h] >= PARALLEL_CYCLES
-    return not heavy or all(m.spatial for m in members)
+    if graph.cycles[g] + graph.cycles[h] < PARALLEL_CYCLES:
+        return True
+    return all(m.spatial for m in members) and not _few_columns(*shared)
+
+
+def _few_columns(shared: Var, members: Sequence[Member]) -> bool:
+    """Whether a shared loop goes over a few columns: vectors take it up, and no loop over rows is left for threads."""
+    return shared.size < _COLUMNS and any(m.spatial > 1 and m.loops[m.spatial - 1] is shared for m in members)

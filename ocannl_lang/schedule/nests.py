@@ -220,6 +220,12 @@ def depth(members: Sequence[Member], m: Member) -> int:
     return shared
 
 
+def outermost(members: Sequence[Member]) -> tuple[Var, list[Member]] | None:
+    """The loop that all members would have around them, and the members with it; None if they share none."""
+    var, run = _run([_with_own_loops(x) for x in members])
+    return (var, run) if len(run) == len(members) else None
+
+
 def _opened(m: Member, var: Var) -> Member:
     rest = tuple(v for v in m.loops if v is not var)
     return replace(m, loops=rest, spatial=max(0, m.spatial - 1))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ocannl_lang.codegen.cpu import compile_program, schedule_text
+from ocannl_lang.codegen.cpu import compile_program, plan_program, schedule_text
 from ocannl_lang.codegen.llvm.target import target_of
 from ocannl_lang.codegen.reference import run_program
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Program, Var
+from ocannl_lang.schedule.ir import Loop
 
 AVX2 = ("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2,+fma,+sse4.1")
 
@@ -84,3 +85,21 @@ def test_small_windows_are_written_out(kernel: int, channels: int) -> None:
     most, count = compile_program(program).run({x: given})
     np.testing.assert_array_equal(most, windows.max((2, 4)))
     np.testing.assert_array_equal(count, (windows == most[:, :, None, :, None]).sum((2, 4)))
+
+
+@pytest.mark.parametrize("columns", [6, 16, 64])
+def test_rows_of_a_few_columns_run_on_threads(columns: int) -> None:
+    """A pointwise result, and the sums of its columns: these join it where the columns are many enough to share among threads."""
+    i, j = Var("i", 40000), Var("j", columns)
+    x = Buffer("x", (40000, columns), "f32", "input")
+    y, total = Buffer("y", (40000, columns), "f32"), Buffer("total", (columns,), "f32")
+    active = Assign(Access(y, at(i, j)), "set", True, (i, j), Apply("relu", (Access(x, at(i, j)),), "f32"))
+    summed = Assign(Access(total, at(j)), "add", True, (j, i), Access(y, at(i, j)))
+    program = Program("p", (x,), (y, total), [active, summed])
+    kernels = plan_program(program, target_of(*AVX2)).kernels
+    assert len(kernels) == (1 if columns >= 32 else 2)
+    assert isinstance(first := kernels[0].body[0], Loop) and first.kind == "parallel"
+    given = np.random.default_rng(columns).standard_normal(x.shape).astype(np.float32)
+    got, sums = compile_program(program).run({x: given})
+    np.testing.assert_array_equal(got, np.maximum(given, 0))
+    np.testing.assert_allclose(sums, np.maximum(given, 0).sum(0, dtype=np.float64), rtol=1e-4)
