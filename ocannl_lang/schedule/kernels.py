@@ -22,7 +22,7 @@ from ocannl_lang.schedule.transforms import Block, Lanes, Mark, Order, Packed, S
 from ocannl_lang.schedule.trees import computes, loop_vars, written
 
 # Fewer cycles than this are not worth waking a thread for.
-PARALLEL_CYCLES = 30_000
+PARALLEL_CYCLES = 12_000
 # How many rows of a matrix are read side by side.
 _STREAMED_ROWS = 8
 # Sums of so few turns are written out.

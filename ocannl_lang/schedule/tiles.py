@@ -35,6 +35,7 @@ _SECOND_CACHE = 512 * 1024
 _SHORT_SUM = 640
 # What is re-read from beyond all caches unless it is copied in blocks.
 _VERY_LARGE = 8 * 1024 * 1024
+_MANY_COLUMNS = 160
 # Copying a block pays where so many rows use it.
 _LEAST_ROWS = 16
 
@@ -326,17 +327,17 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
     most = _SECOND_CACHE // 2 // size
     columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _SHORT_SUM else 256)
     stretch = _stretch(k.size, max(width, most // columns))
-    across = _across_rows(r, tile, operand, size)
+    across = _across_rows(r, tile, operand, size, columns)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 
 
-def _across_rows(r: Region, tile: Tile, operand: Access, size: int) -> Access | None:
+def _across_rows(r: Region, tile: Tile, operand: Access, size: int, columns: int) -> Access | None:
     """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or it is very large."""
     others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
     if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
         return None
     (a,), row = others, tile.rows[0][0]
-    if _own_turns(a) * size >= _VERY_LARGE and not stride(a, tile.vector or row):
+    if _own_turns(a) * size >= _VERY_LARGE and columns >= _MANY_COLUMNS and not stride(a, tile.vector or row):
         return a
     far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
     return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None
