@@ -1,8 +1,8 @@
 """What this machine can do at most: fused multiply-adds, and bytes from each level of its memory; measured, not looked up.
 
 The functions that are timed are kernels like any other (see `codegen.llvm.kernel`), called by the same executor. A ceiling is the best
-of several runs. Bandwidth is measured for amounts of data from a first-level cache to memory, once for reading alone and once for
-copying, where both what is read and what is written count.
+of several runs. Bandwidth is measured for amounts of data from a first-level cache to memory: for reading alone, for copying, and for
+copying past the caches; of copies both what is read and what is written count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ocannl_lang.codegen.llvm.target import Target, host_target
 from ocannl_lang.resources import cache_dir
 from ocn_runtime.cpu import Routine, Step, aligned
 
-SIZES = tuple(1 << n for n in (14, 16, 18, 20, 22, 24, 27))
+SIZES = tuple(1 << n for n in (14, 16, 18, 20, 22, 24, 25, 27))
 """The amounts of data, in bytes, for which bandwidth is measured."""
 
 _FMA_TURNS = 10_000
@@ -35,11 +35,12 @@ _MOST_CALLS = 400
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Bytes a second when `size` bytes are moved: read, or read and written half and half."""
+    """Bytes a second when `size` bytes are moved: read, or read and written half and half, plainly or (`stream`) past the caches."""
 
     size: int
     read: float
     copy: float
+    stream: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def measure_ceilings(threads: int, largest: int = SIZES[-1]) -> Ceilings:
     """Measures, in some tenths of a second; bandwidths for up to `largest` bytes."""
     target = host_target()
     wanted = [s for i, s in enumerate(SIZES) if i == 0 or SIZES[i - 1] < largest]
-    names = ["ocn_fma32", "ocn_fma64", "ocn_read", "ocn_copy"]
+    names = ["ocn_fma32", "ocn_fma64", "ocn_read", "ocn_copy", "ocn_stream"]
     found, keep = link([object_code(text(target), target, cache_dir())], names)
     at = [found[n] for n in names]
     group = target.vector_bytes * _UNROLLED
@@ -75,8 +76,8 @@ def measure_ceilings(threads: int, largest: int = SIZES[-1]) -> Ceilings:
     bandwidths: list[Bandwidth] = []
     for size in wanted:
         read = _moved(at[2], size, size, threads, memory, target, keep)
-        copied = _moved(at[3], size, size // 2, threads, memory, target, keep)
-        bandwidths.append(Bandwidth(size, read, copied))
+        copied, streamed = (_moved(at[n], size, size // 2, threads, memory, target, keep) for n in (3, 4))
+        bandwidths.append(Bandwidth(size, read, copied, streamed))
     flops = _flops(at[0], target, threads, 4, memory, keep)
     return Ceilings(threads, flops, _flops(at[1], target, threads, 8, memory, keep), tuple(bandwidths))
 
@@ -149,6 +150,8 @@ def text(target: Target) -> str:
             _fma("ocn_fma64", "double", target.vector_bytes // 8, target),
             _move("ocn_read", target, write=False),
             _move("ocn_copy", target, write=True),
+            _move("ocn_stream", target, write=True, past=True),
+            "!0 = !{i32 1}",
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}',
             "",
         ]
@@ -205,8 +208,12 @@ done:
 }}"""
 
 
-def _move(name: str, target: Target, *, write: bool) -> str:
-    """Turn t reads (and copies) the t-th stretch, as often as is asked for. A stretch is counted in groups of vectors."""
+def _move(name: str, target: Target, *, write: bool, past: bool = False) -> str:
+    """Turn t reads (and copies) the t-th stretch, as often as is asked for. A stretch is counted in groups of vectors.
+
+    `past`: what is written goes past the caches.
+    """
+    how = ", !nontemporal !0" if past else ""
     lanes = target.vector_bytes // 4
     kind = f"<{lanes} x i32>"
     group = target.vector_bytes * _UNROLLED
@@ -217,13 +224,17 @@ def _move(name: str, target: Target, *, write: bool) -> str:
         body.append(f"  %v{i} = load {kind}, ptr %p{i}, align {target.vector_bytes}")
         if write:
             body.append(f"  %q{i} = getelementptr i8, ptr %to, i64 {i * target.vector_bytes}")
-            body.append(f"  store {kind} %v{i}, ptr %q{i}, align {target.vector_bytes}")
+            body.append(f"  store {kind} %v{i}, ptr %q{i}, align {target.vector_bytes}{how}")
         else:
             body.append(f"  %b{i} = xor {kind} %a{i}, %v{i}")
     # Sums go on over all repeats, so that no repeat is like another.
     outer = [] if write else [f"  %c{i} = phi {kind} [ zeroinitializer, %entry ], [ %b{i}, %again ]" for i in many]
     inner = [] if write else [f"  %a{i} = phi {kind} [ %c{i}, %repeat ], [ %b{i}, %move ]" for i in many]
-    ends = [] if write else [f"  store volatile {kind} %b{i}, ptr %own, align {target.vector_bytes}" for i in many]
+    ends = (
+        ["  fence seq_cst"]
+        if write
+        else [f"  store volatile {kind} %b{i}, ptr %own, align {target.vector_bytes}" for i in many]
+    )
     return f"""
 define void @{name}(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {{
 entry:{_slot("source", 0)}{_slot("target", 1)}{_slot("counts", 2)}

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import ceilings
 from benchmarks.cases import case_named
-from benchmarks.ceilings import Functions, vector_width
 from benchmarks.goals import judged
 from benchmarks.machine import usable_cpus
 from benchmarks.processes import PeerFailed, environment, peer_process
@@ -22,6 +22,7 @@ from benchmarks.results import Ceilings, Results, Row, Single
 from benchmarks.runner import differ, time_case
 from benchmarks.table import text_of, time_text
 from benchmarks.values import read_values, values_of, write_values
+from ocannl_lang.codegen import ceilings as limits
 
 CALL = case_named("call")
 
@@ -82,19 +83,16 @@ def test_values_are_read_as_written(tmp_path: Path) -> None:
     assert list(read) == list(written) and all(np.array_equal(read[k], written[k]) for k in read)
 
 
-def test_the_ceilings_copy_and_multiply() -> None:
-    functions = Functions(vector_width())
-    memory = np.zeros(4096 + 16, np.float32)
-    start = (-memory.ctypes.data % 64) // 4
-    source, target = memory[start : start + 1024], memory[start + 2048 : start + 3072]
-    source[:] = np.arange(1024)
-    for copy in (functions.copy, functions.stream):
-        target[:] = 0
-        copy(target.ctypes.data, source.ctypes.data, 1024)
-        assert np.array_equal(target, source)
-    sums = np.full(16, 0.5, np.float32)
-    functions.multiply_add(sums.ctypes.data, 2)
-    assert sums[0] == 12 * 0.75
+def test_the_ceilings_are_those_of_ocn_bench(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bandwidths = tuple(limits.Bandwidth(size, 3e9, 2e9, 4e9) for size in limits.SIZES)
+    measured = limits.Ceilings(1, 1e11, 5e10, bandwidths)
+    monkeypatch.setattr(limits, "measure_ceilings", lambda threads, largest: measured)
+    monkeypatch.setattr(ceilings, "limit_to", lambda cpus: None)
+    assert ceilings.main('{"cpus": [0], "threads": 1}') == 0
+    found = Ceilings(**json.loads(capsys.readouterr().out))
+    assert (found.threads, found.flop, found.copy, found.bytes, found.large_stream) == (1, 1e11, 2e9, 4e9, 4e9)
 
 
 def test_goals_are_judged_by_the_best_peer() -> None:

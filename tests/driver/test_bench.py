@@ -163,7 +163,7 @@ def test_given_shapes_that_do_not_fit_are_reported(opened):
 
 
 def test_what_bounds_a_kernel():
-    ceilings = Ceilings(1, 1e9, 5e8, (Bandwidth(1000, 1e9, 1e9),))
+    ceilings = Ceilings(1, 1e9, 5e8, (Bandwidth(1000, 1e9, 1e9, 1e9),))
     assert judged(Work(1000, 0, 0, 10, 10), 2e-6, ceilings) == (pytest.approx(0.5), "arithmetic")
     assert judged(Work(10, 0, 0, 500, 500), 2e-6, ceilings) == (pytest.approx(0.5), "memory")
     assert judged(Work(10, 0, 0, 10, 10), 2e-6, ceilings) == (pytest.approx(0.01), "latency/overhead")
