@@ -3,12 +3,16 @@ any number of threads and wherever a result begins."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from ocannl_lang.codegen.cpu import compile_program
+from ocannl_lang.codegen.llvm.target import PAST_BYTES, Target, host_target
+from ocannl_lang.graph.dtypes import dtype
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Program, Var
-from tests.codegen.test_contractions import einsum
+from tests.codegen.test_contractions import einsum, plain_target
 
 # Rows, sums and columns: more than one block of each, with and without something left over.
 SIZES = [(96, 900, 320), (50, 333, 777), (17, 2000, 260), (400, 512, 130), (1, 700, 1100), (3, 640, 515)]
@@ -56,3 +60,24 @@ def test_results_past_the_caches(shape: tuple[int, ...], offset: int) -> None:
     compile_program(program, threads=2).run({x: given}, [out])
     np.testing.assert_array_equal(out, given * 2 + 1)
     assert (memory[:start] == 7).all() and (memory[start + 4 * given.size :] == 7).all()
+
+
+@pytest.mark.parametrize("prec", ["u8", "f16", "i32", "f64", "i64"])
+@pytest.mark.parametrize("target", [host_target, plain_target])
+def test_results_of_other_precisions_past_the_caches(prec: str, target: Callable[[], Target]) -> None:
+    """Vectors of short numbers are shorter than what is written past the caches at once."""
+    kind = dtype(prec)
+    n = PAST_BYTES // kind.itemsize + 24
+    i = Var("i", n)
+    at = (Affine.of(i),)
+    x, y = Buffer("x", (n,), "f32", "input"), Buffer("y", (n,), prec)
+    value = Apply("convert", (Access(x, at),), prec)
+    program = Program("p", (x,), (y,), [Assign(Access(y, at), "set", True, (i,), value)])
+    given = (np.arange(n) % 100).astype(np.float32)
+    memory = np.full(n * kind.itemsize + 256, 7, np.uint8)
+    start = -memory.ctypes.data % 64
+    end = start + n * kind.itemsize
+    out = memory[start:end].view(kind)
+    compile_program(program, threads=2, target=target()).run({x: given}, [out])
+    np.testing.assert_array_equal(out, given.astype(kind))
+    assert (memory[:start] == 7).all() and (memory[end:] == 7).all()

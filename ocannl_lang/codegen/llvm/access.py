@@ -363,8 +363,8 @@ def _store(ctx: Context, buffer: Buffer, where: _Where, value: Value) -> None:
 
 
 def _whole_vector(ctx: Context, target: Access) -> bool:
-    """Whether a store fills a vector that begins at a multiple of its size from the beginning of the buffer."""
-    if ctx.count != ctx.lanes or target.guarded:
+    """Whether a store fills a vector that begins at a multiple of its size from the beginning of the buffer, and is not too short."""
+    if ctx.count != ctx.lanes or target.guarded or ctx.lanes * SIZES[target.buffer.prec] % PAST_ALIGN:
         return False
     parts = [(i, s) for i, s in zip(target.index, strides(target.buffer.shape), strict=True) if isinstance(i, Affine)]
     if len(parts) != len(target.index):
