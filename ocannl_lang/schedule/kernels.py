@@ -55,12 +55,19 @@ def _fill(b: Buffer, a: Assign) -> Assign:
     return Assign(place, "set", True, loops, Const(neutral(a.accum, b.prec), b.prec))
 
 
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The transforms of a region, and the kernels that make the copies it reads."""
+
+    steps: Sequence[Transform]
+    before: tuple[Kernel, ...] = ()
+
+
 @dataclass(slots=True)
 class _Plan:
-    """Transforms of a kernel, by region, kernels to run before it, and an estimate of its cycles."""
+    """What is done to the regions of a kernel, and an estimate of its cycles."""
 
-    regions: list[list[Transform]] = field(default_factory=list[list[Transform]])
-    before: list[Kernel] = field(default_factory=list[Kernel])
+    regions: list[_Steps] = field(default_factory=list[_Steps])
     cycles: float = 0.0
     views: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
 
@@ -71,13 +78,15 @@ def _scheduled(t: Tree, views: dict[Buffer, Buffer], target: Target) -> list[Ker
     plan = _Plan(views=views)
     _plan_body(t.body, t.spaces, target, plan, 1)
     kernel = Kernel(t.body, t.spaces, views)
-    for steps in plan.regions:
+    before: list[Kernel] = []
+    for planned in plan.regions:
         try:
-            kernel = apply(kernel, steps)
+            kernel = apply(kernel, planned.steps)
         except IllegalTransform:
             # Loops that meet in the target, in an order that must stay: such a region runs as it is.
             continue
-    return [*plan.before, _parallel(kernel, plan.cycles)]
+        before += planned.before
+    return [*before, _parallel(kernel, plan.cycles)]
 
 
 def _parallel(kernel: Kernel, cycles: float) -> Kernel:
@@ -117,9 +126,8 @@ def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target
             _plan_sum(s, spaces, target, own, inside)
     across = _across(chain, body, spaces, target)
     if across is not None and turns * across.cycles < 0.8 * own.cycles:
-        own = _Plan([across.steps], [], turns * across.cycles)
+        own = _Plan([_Steps(across.steps)], turns * across.cycles)
     plan.regions += own.regions
-    plan.before += own.before
     plan.cycles += own.cycles
 
 
@@ -229,7 +237,7 @@ def _plan_innermost(s: Loop, spaces: dict[Buffer, Space], target: Target, plan: 
     steps.append(Mark(name, "vector"))
     if sums:
         steps.append(Lanes(name))
-    plan.regions.append(steps)
+    plan.regions.append(_Steps(steps))
 
 
 def _vector_cycles(body: Sequence[Compute], v: Var, spaces: dict[Buffer, Space], lanes: int) -> float | None:
@@ -254,22 +262,23 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
     exchanged = _exchange(r, lanes)
     if exchanged is not None:
         plan.cycles += turns * math.prod(v.size for v in r.chain)
-        plan.regions.append(exchanged)
+        plan.regions.append(_Steps(exchanged))
         return
     tile = choose(r, target)
     plan.cycles += turns * tile.cycles
     blocks = blocking(r, tile, lanes)
     if blocks is not None:
-        plan.regions.append(_blocked(r, tile, blocks, lanes))
+        plan.regions.append(_Steps(_blocked(r, tile, blocks, lanes)))
         return
     streamed = _streamed(r, tile, lanes)
     if streamed is not None:
-        plan.regions.append(streamed)
+        plan.regions.append(_Steps(streamed))
         return
     packed: tuple[Packed, ...] = ()
+    before: list[Kernel] = []
     if (v := tile.vector) is not None:
-        packed = tuple(_pack(a, r, v, lanes * tile.chunks, target, plan) for a in tile.packed)
-    plan.regions.append(steps_of(r, tile, lanes, packed))
+        packed = tuple(_pack(a, r, v, lanes * tile.chunks, target, plan.views, before) for a in tile.packed)
+    plan.regions.append(_Steps(steps_of(r, tile, lanes, packed), tuple(before)))
 
 
 def _exchange(r: Region, lanes: int) -> list[Transform] | None:
@@ -405,8 +414,10 @@ def _blocked(r: Region, tile: Tile, blocks: Blocking, lanes: int) -> list[Transf
 # ---------------------------------------------------------------- packing
 
 
-def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan) -> Packed:
-    """Copies an operand into the order of tiles of `width` along `v`; the kernels that do it run before."""
+def _pack(
+    a: Access, r: Region, v: Var, width: int, target: Target, views: dict[Buffer, Buffer], before: list[Kernel]
+) -> Packed:
+    """Copies an operand into the order of tiles of `width` along `v`; the kernels that do it go to `before`."""
     used = [x for i in a.index if isinstance(i, Affine) for x, _ in i.terms if x is not v]
     outer = tuple(x for x in r.chain if x in used)
     sums = tuple(x for x in r.sums if x in used)
@@ -432,5 +443,5 @@ def _pack(a: Access, r: Region, v: Var, width: int, target: Target, plan: _Plan)
         stmts: tuple[Stmt, ...] = (Compute(Access(copy, place), "set", source),)
         for x in reversed((*(new[x] for x in outer), *((o,) if count > 1 else ()), *(new[x] for x in sums), i)):
             stmts = (Loop(x, "serial", stmts),)
-        plan.before.extend(_scheduled(Tree(named(stmts), {}), plan.views, target))
+        before.extend(_scheduled(Tree(named(stmts), {}), views, target))
     return Packed(a, copy, outer, sums)

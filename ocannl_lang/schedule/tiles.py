@@ -32,7 +32,7 @@ _WORTH_THREADS = 60_000
 # The second cache; blocks of an operand stay in it.
 _SECOND_CACHE = 512 * 1024
 # So short a sum is rather taken whole, over fewer columns.
-_SHORT_SUM = 640
+_WHOLE_SUM = 640
 # What is re-read from beyond all caches unless it is copied in blocks.
 _VERY_LARGE = 8 * 1024 * 1024
 _MANY_COLUMNS = 160
@@ -116,8 +116,8 @@ def choose(r: Region, target: Target) -> Tile:
     least = math.inf
     for tile in _candidates(r, target):
         time = tile.cycles
-        if r.sums and time > _WORTH_THREADS:
-            # Unequal shares of two threads count, without ruling out what is better for one.
+        if r.sums and _WORTH_THREADS < time < least:
+            # Unequal shares of two threads count (equal ones are half of the whole), without ruling out what is better for one.
             time *= 0.4 + 1.2 * _longest_share(r, tile, lanes)
         if best is None or time < least * 0.999:
             best, least = tile, time
@@ -325,7 +325,7 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
     if v.size * k.size * size <= _SECOND_CACHE // 4:
         return None
     most = _SECOND_CACHE // 2 // size
-    columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _SHORT_SUM else 256)
+    columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _WHOLE_SUM else 256)
     stretch = _stretch(k.size, max(width, most // columns))
     across = _across_rows(r, tile, operand, size, columns)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))

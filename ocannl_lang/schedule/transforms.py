@@ -169,10 +169,6 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
         if s.var.name not in names:
             result.append(Loop(s.var, s.kind, _ordered(s.body, names, spaces)))
             continue
-        if not any(v.name in names for v in loop_vars(s.body)):
-            # What a split left over stands alone.
-            result.append(s)
-            continue
         chain: list[Loop] = [s]
         while len(chain) < len(names):
             inner = chain[-1].body
