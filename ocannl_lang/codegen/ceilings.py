@@ -115,7 +115,7 @@ def _moved(
 def _routine(at: int, threads: int, memory: _Memory, keep: object) -> Routine:
     arrays: Sequence[NDArray[Any]] = (memory.source, memory.target, memory.counts)
     step = Step(at, (1, 2, 3), threads)
-    return Routine(executor(), [step], 4, [], [], [(1 + i, a) for i, a in enumerate(arrays)], [], 0, threads, keep)
+    return Routine(executor(), [step], 4, [], [], [(1 + i, a) for i, a in enumerate(arrays)], [], 0, 0, threads, keep)
 
 
 def _best(routine: Routine) -> float:
@@ -181,7 +181,7 @@ def _fma(name: str, scalar: str, lanes: int, target: Target) -> str:
     stores = "\n".join(f"  store volatile {kind} %b{i}, ptr %own, align {lanes}" for i in many)
     return f"""
 {declare}
-define void @{name}(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {{
+define void @{name}(ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %scratch) #0 {{
 entry:{_slot("target", 1)}
   %some = icmp slt i64 %begin, %end
   br i1 %some, label %turn, label %done
@@ -236,7 +236,7 @@ def _move(name: str, target: Target, *, write: bool, past: bool = False) -> str:
         else [f"  store volatile {kind} %b{i}, ptr %own, align {target.vector_bytes}" for i in many]
     )
     return f"""
-define void @{name}(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {{
+define void @{name}(ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %scratch) #0 {{
 entry:{_slot("source", 0)}{_slot("target", 1)}{_slot("counts", 2)}
   %share = load i64, ptr %counts, align 8
   %cp = getelementptr i64, ptr %counts, i64 1

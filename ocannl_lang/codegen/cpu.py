@@ -39,7 +39,8 @@ __all__ = ["CompiledProgram", "Unsupported", "compile_program"]
 class CompiledProgram:
     """A program as machine code. `program` is as given; `persistent` are its parameters, states and data.
 
-    `symbols` are the names of the steps' functions in this process, `objects` those of their objects in the cache.
+    `scratch` is how many bytes of memory each thread needs for itself. `symbols` are the names of the steps' functions in this
+    process, `objects` those of their objects in the cache.
     """
 
     program: Program
@@ -51,6 +52,7 @@ class CompiledProgram:
     constants: tuple[tuple[int, Array], ...]
     places: tuple[tuple[int, int], ...]
     table_size: int
+    scratch: int
     symbols: tuple[str, ...]
     objects: Mapping[str, str]
     keep: tuple[object, ...] = field(repr=False)
@@ -69,6 +71,7 @@ class CompiledProgram:
             fixed,
             self.places,
             self.plan.arena,
+            self.scratch,
             self.threads,
             self.keep,
         )
@@ -147,6 +150,7 @@ def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> 
         tuple(constants),
         tuple(places),
         size,
+        max((f.scratch for f in functions), default=0),
         symbols,
         {symbol: object_name(text, target) for symbol, text in texts.items()},
         keep,

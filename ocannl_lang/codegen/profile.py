@@ -18,7 +18,7 @@ from ocannl_lang.codegen.cpu import executor
 from ocannl_lang.codegen.llvm.compile import link, object_code
 from ocannl_lang.codegen.llvm.target import Target, host_target
 from ocannl_lang.resources import cache_dir
-from ocn_runtime.cpu import Routine
+from ocn_runtime.cpu import RECORD_WORDS, Routine
 
 _CALIBRATION_NS = 20_000_000
 
@@ -32,7 +32,7 @@ step:
   %now = call i64 @now()
   %tp = getelementptr i64, ptr %times, i64 %k
   store i64 %now, ptr %tp, align 8
-  %record = getelementptr [4 x i64], ptr %records, i64 %k
+  %record = getelementptr [RECORD_WORDS x i64], ptr %records, i64 %k
   call void %call(ptr %record)
   %next = add i64 %k, 1
   %more = icmp ult i64 %next, %count
@@ -87,7 +87,7 @@ def timer_text(target: Target) -> str:
     """The module of the function that runs steps and notes the times."""
     arch = target.triple.split("-", 1)[0]
     clock = _X86 if arch in ("x86_64", "amd64", "i686") else _ARM if arch in ("aarch64", "arm64") else _SYSTEM
-    return clock + _TEXT
+    return clock + _TEXT.replace("RECORD_WORDS", str(RECORD_WORDS))
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class StepTimer:
     def passes(self, routine: Routine, count: int) -> NDArray[np.int64]:
         """Runs the steps of a routine `count` times on the arrays of its last call: counts [pass, step]."""
         records = routine.records()
-        steps = len(records) // 4
+        steps = len(records) // RECORD_WORDS
         times = np.zeros((count, steps + 1), np.int64)
         for i in range(count):
             self._call(self._execute, ctypes.addressof(records), steps, times[i].ctypes.data)
@@ -119,7 +119,7 @@ class StepTimer:
 
     def empty(self, count: int) -> float:
         """What noting a time and running no step costs, in counts: the median."""
-        records = (ctypes.c_int64 * (4 * count))()
+        records = (ctypes.c_int64 * (RECORD_WORDS * count))()
         times = np.zeros(count + 1, np.int64)
         for _ in range(3):
             self._call(self._execute, ctypes.addressof(records), count, times.ctypes.data)

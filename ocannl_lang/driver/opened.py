@@ -285,6 +285,7 @@ class OpenedRoutine:
             [*constants, *bound],
             found.places,
             found.arena,
+            found.scratch,
             opened.options.threads or default_threads(),
             keep,
         )
@@ -328,6 +329,7 @@ class OpenedRoutine:
             code.table_size,
             code.places,
             code.plan.arena,
+            code.scratch,
             tuple(Bound(code.table[b], b.key, tuple(b.shape), b.prec, initials.get(b.key)) for b in code.persistent),
             tuple(Constant(entry, a.shape, dtype_name(a.dtype), a.tobytes()) for entry, a in code.constants),
         )

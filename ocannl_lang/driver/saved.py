@@ -102,6 +102,7 @@ class SavedRoutine:
     table_size: int
     places: tuple[tuple[int, int], ...]
     arena: int
+    scratch: int
     bound: tuple[Bound, ...]
     constants: tuple[Constant, ...]
 
@@ -193,6 +194,7 @@ def load_routine(program: str, target: str, name: str, shapes: Sequence[Shape]) 
         data["table_size"],
         _pairs(data["places"]),
         data["arena"],
+        data["scratch"],
         tuple(
             Bound(entry, path, tuple(shape), prec, initial_of_json(initial))
             for entry, path, shape, prec, initial in data["bound"]
@@ -217,6 +219,7 @@ def save_routine(program: str, target: str, name: str, shapes: Sequence[Shape], 
         "table_size": saved.table_size,
         "places": saved.places,
         "arena": saved.arena,
+        "scratch": saved.scratch,
         "bound": [[b.entry, b.path, b.shape, b.precision, initial_to_json(b.initial)] for b in saved.bound],
         "constants": constants,
     }

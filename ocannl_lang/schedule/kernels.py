@@ -27,6 +27,10 @@ PARALLEL_CYCLES = 12_000
 _STREAMED_ROWS = 8
 # Sums of so few turns are written out.
 _SHORT_SUM = 9
+# So many turns of a long sum are written out, where the sum is not short and runs often.
+_TURNS_BESIDE = (4, 3, 2, 5)
+_LEAST_TURNS = 16
+_WORTH_CODE = 20_000
 
 
 def group_kernels(assigns: Sequence[Assign], needed: Iterable[Buffer], target: Target) -> list[Kernel]:
@@ -65,17 +69,18 @@ class _Steps:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is done to the regions of a kernel, and an estimate of its cycles."""
+    """What is done to the regions of a kernel, and an estimate of its cycles. `made`: what the kernel itself writes."""
 
     regions: list[_Steps] = field(default_factory=list[_Steps])
     cycles: float = 0.0
     views: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    made: frozenset[Buffer] = frozenset()
 
 
 def _scheduled(t: Tree, views: dict[Buffer, Buffer], target: Target) -> list[Kernel]:
     if not t.body:
         return []
-    plan = _Plan(views=views)
+    plan = _Plan(views=views, made=frozenset(views.get(b, b) for b in written(t.body)))
     _plan_body(t.body, t.spaces, target, plan, 1)
     kernel = Kernel(t.body, t.spaces, views)
     before: list[Kernel] = []
@@ -114,7 +119,7 @@ def _plan_body(body: Sequence[Stmt], spaces: dict[Buffer, Space], target: Target
         chain.append(body[0].var)
         body = body[0].body
     inside = math.prod(v.size for v in chain) * turns
-    own = _Plan(views=plan.views)
+    own = _Plan(views=plan.views, made=plan.made)
     for s in body:
         if isinstance(s, Compute):
             own.cycles += inside * (cost(s.value) + 2)
@@ -264,7 +269,10 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
         plan.cycles += turns * math.prod(v.size for v in r.chain)
         plan.regions.append(_Steps(exchanged))
         return
-    tile = choose(r, target)
+    ready = frozenset(
+        b for c in r.inner for a in accesses(c.value) if plan.views.get(b := a.buffer, b) not in plan.made
+    )
+    tile = choose(r, target, ready)
     plan.cycles += turns * tile.cycles
     blocks = blocking(r, tile, lanes)
     if blocks is not None:
@@ -346,7 +354,19 @@ def steps_of(r: Region, tile: Tile, lanes: int, packed: tuple[Packed, ...]) -> l
     for row, factor in reversed(tile.rows):
         own = row.name + (".i" if row.size > factor else "")
         steps += [Mark(own, "unrolled"), Sink(own)]
-    return steps
+    return [*steps, *_turns_beside(r, tile, None)]
+
+
+def _turns_beside(r: Region, tile: Tile, stretch: int | None) -> list[Transform]:
+    """The transforms that write out some turns of the sum of a tile: the loop itself then costs little."""
+    if len(r.sums) != 1 or r.sums[0] is tile.vector or tile.vector is None or tile.cycles < _WORTH_CODE:
+        return []
+    k = r.sums[0]
+    turns = stretch or k.size
+    if turns < _LEAST_TURNS:
+        return []
+    factor = next((n for n in _TURNS_BESIDE if turns % n == 0), _TURNS_BESIDE[0])
+    return [Split(k.name, factor), Mark(f"{k.name}.i", "unrolled")]
 
 
 def _streamed(r: Region, tile: Tile, lanes: int) -> list[Transform] | None:
@@ -392,23 +412,27 @@ def _blocked(r: Region, tile: Tile, blocks: Blocking, lanes: int) -> list[Transf
     steps += [Order((*(x.name for x in rows), name)), Split(name, width)]
     if blocks.stretch is not None:
         steps.append(Block(r.sums[0].name, blocks.stretch, f"{v.name}.o"))
+    panels = f"{name}.o"
     name += ".i"
     steps.append(Stage(blocks.operand.buffer, rows[0].name, name, lanes))
     own = {row: row.name for row, _ in tile.rows}
-    if blocks.rows is not None and (row := rows[0]).size >= 2 * blocks.row_block:
-        steps.append(Split(row.name, blocks.row_block))
-        own[row] += ".i"
+    if blocks.rows is not None:
+        row = rows[0]
+        if row.size > blocks.row_block:
+            steps.append(Split(row.name, blocks.row_block))
+            own[row] += ".i"
+        steps.append(Sink(own[row], (panels,)))
     inner = dict(own)
     for row, factor in tile.rows:
         if row.size > factor:
             steps.append(Split(own[row], factor))
             inner[row] += ".i"
     if blocks.rows is not None:
-        steps.append(Stage(blocks.rows.buffer, f"{own[rows[0]]}.o", inner[rows[0]], lanes))
+        steps.append(Stage(blocks.rows.buffer, panels, inner[rows[0]], lanes))
     steps += [Mark(name, "vector"), Sink(name)]
     for row, _ in reversed(tile.rows):
         steps += [Mark(inner[row], "unrolled"), Sink(inner[row])]
-    return steps
+    return [*steps, *_turns_beside(r, tile, blocks.stretch)]
 
 
 # ---------------------------------------------------------------- packing

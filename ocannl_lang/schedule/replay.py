@@ -26,7 +26,7 @@ _FORMS = {
     "order": "order LOOP LOOP …",
     "block": "block LOOP TURNS in LOOP",
     "stage": "stage BUFFER for LOOP along LOOP by TURNS",
-    "sink": "sink LOOP",
+    "sink": "sink LOOP past LOOP LOOP …",
     "lanes": "lanes LOOP",
     **{kind: f"{kind} LOOP" for kind in _KINDS},
 }
@@ -109,6 +109,8 @@ class _Reader:
                 return Stage(self._buffers[name], loop, vector, _number(count, form))
             case "sink", [loop]:
                 return Sink(loop)
+            case "sink", [loop, "past", first, *more]:
+                return Sink(loop, (first, *more))
             case "lanes", [loop]:
                 return Lanes(loop)
             case _, [loop] if word in _KINDS:

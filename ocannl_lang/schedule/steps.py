@@ -12,6 +12,7 @@ stands behind as another loop of the inner part's name, so that later steps trea
     Order(("j", "i"))           order j i                     i: j: …  →  j: i: …  for loops that stand directly inside one another
     Sink("i.i")                 sink i.i                      moves a loop inwards, over all statements of its body, down to the
                                                               innermost ones; registers that a turn has for itself become arrays
+    Sink("i.i", ("j.o",))       sink i.i past j.o             moves it inwards past these loops only
     Mark("i.i", kind)           vector i.i                    says how a loop runs
     Lanes("k.i")                lanes k.i                     a sum over a vector loop is kept lane by lane and put together after it
 
@@ -71,9 +72,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Moves a loop inwards."""
+    """Moves a loop inwards, past all loops, or only past those that are named."""
 
     loop: str
+    past: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ def describe(step: Transform, names: Names | None = None) -> str:
             return f"block {loop} {size} in {within}"
         case Stage(buffer=buffer, loop=loop, vector=vector, lanes=lanes):
             return f"stage {names.buffer(buffer)} for {loop} along {vector} by {lanes}"
-        case Sink(loop=loop):
-            return f"sink {loop}"
+        case Sink(loop=loop, past=past):
+            return f"sink {loop}" + "".join(f" past {p}" for p in past[:1]) + "".join(f" {p}" for p in past[1:])
         case Mark(loop=loop, kind=kind):
             return f"{kind} {loop}"
         case Lanes(loop=loop):

@@ -8,7 +8,7 @@ multiply-adds and two loads in a cycle, a fixed number of registers, a latency t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from ocannl_lang.codegen.llvm.target import PAST_BYTES, Target
@@ -29,15 +29,20 @@ _LEAST_REUSE = 8
 _POINTWISE_WORK = 24
 # So many cycles are shared by threads.
 _WORTH_THREADS = 60_000
+# The first cache, and how many lines of one place in it it keeps.
+_FIRST_CACHE = 32 * 1024
+_WAYS = 8
 # The second cache; blocks of an operand stay in it.
 _SECOND_CACHE = 512 * 1024
-# So short a sum is rather taken whole, over fewer columns.
-_WHOLE_SUM = 640
-# What is re-read from beyond all caches unless it is copied in blocks.
-_VERY_LARGE = 8 * 1024 * 1024
+# Stretches of long sums, and how many columns are taken at a time: their block stays in the third cache.
+_LONG_SUM = 512
+_COLUMNS = 512
+# With so many columns copying the rows pays as well.
 _MANY_COLUMNS = 160
 # Copying a block pays where so many rows use it.
 _LEAST_ROWS = 16
+# Even copying what would stay in the second cache pays where so many rows use it.
+_MANY_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,12 @@ def region(body: Sequence[Stmt], spaces: Mapping[Buffer, Space]) -> Region | Non
     return Region(tuple(chain), tuple(sums), tuple(inner), tuple(outer))
 
 
-def choose(r: Region, target: Target) -> Tile:
-    """The cheapest tile."""
+def choose(r: Region, target: Target, ready: Set[Buffer]) -> Tile:
+    """The cheapest tile. `ready`: operands that are there before the kernel runs, so that they can be packed before it."""
     lanes = lanes_of(r, target)
     best: Tile | None = None
     least = math.inf
-    for tile in _candidates(r, target):
+    for tile in _candidates(r, target, ready):
         time = tile.cycles
         if r.sums and _WORTH_THREADS < time < least:
             # Unequal shares of two threads count (equal ones are half of the whole), without ruling out what is better for one.
@@ -173,16 +178,16 @@ def lanes_of(r: Region, target: Target) -> int:
 # ---------------------------------------------------------------- candidates
 
 
-def _candidates(r: Region, target: Target) -> Iterator[Tile]:
+def _candidates(r: Region, target: Target, ready: Set[Buffer]) -> Iterator[Tile]:
     lanes = lanes_of(r, target)
     yield Tile(None, 1, (), (), _Model(r, target, lanes, None, ()).cycles(1, ()))
     for v in r.chain:
         if v.size > 1 and _spatial_vector(r, v):
-            for packed in _packings(r, v, lanes):
+            for packed in _packings(r, v, lanes, ready):
                 yield from _tiles(_Model(r, target, lanes, v, packed), packed)
     for v in r.sums:
         if v.size > 1 and _sum_vector(r, v):
-            for packed in _packings(r, v, lanes):
+            for packed in _packings(r, v, lanes, ready):
                 yield from _tiles(_Model(r, target, lanes, v, packed), packed)
 
 
@@ -259,13 +264,14 @@ def _sum_vector(r: Region, v: Var) -> bool:
     return all(c.accum in ("add", "mul", "max", "min", "or", "and") for c in r.inner)
 
 
-def _packings(r: Region, v: Var, lanes: int) -> list[tuple[Access, ...]]:
+def _packings(r: Region, v: Var, lanes: int, ready: Set[Buffer]) -> list[tuple[Access, ...]]:
     """Nothing packed, or everything that is read often and badly along `v`."""
     found: list[Access] = []
     for c in r.inner if r.sums else ():
         for a in accesses(c.value):
             if (
                 a not in found
+                and a.buffer in ready
                 and packable(a, v)
                 and _read_often(a, r)
                 and (stride(a, v) != 1 or (v in r.chain and _far_rows(a, r)))
@@ -323,30 +329,31 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
     if own & rows or not packable(operand, v) or operand.buffer is r.inner[0].target.buffer:
         return None
     if v.size * k.size * size <= _SECOND_CACHE // 4:
-        return None
-    most = _SECOND_CACHE // 2 // size
-    columns = _columns(v.size, width, max(48, most // k.size) if k.size <= _WHOLE_SUM else 256)
-    stretch = _stretch(k.size, max(width, most // columns))
+        # One tile's columns at a time, into the first cache.
+        many = math.prod(x.size for x, _ in tile.rows) >= _MANY_ROWS
+        return Blocking(operand, width, None, None, 0) if many and _crowded(operand, k, size) else None
+    columns = _columns(v.size, width, _COLUMNS)
+    stretch = _stretch(k.size, _LONG_SUM)
     across = _across_rows(r, tile, operand, size, columns)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 
 
 def _across_rows(r: Region, tile: Tile, operand: Access, size: int, columns: int) -> Access | None:
-    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or it is very large."""
+    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or many columns use it."""
     others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
     if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
         return None
     (a,), row = others, tile.rows[0][0]
-    if _own_turns(a) * size >= _VERY_LARGE and columns >= _MANY_COLUMNS and not stride(a, tile.vector or row):
+    if columns >= _MANY_COLUMNS and row.size >= _MANY_ROWS and not stride(a, tile.vector or row):
         return a
     far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
     return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None
 
 
 def _row_block(tile: Tile, turns: int, size: int) -> int:
-    """How many rows to copy at a time: whole tiles, and a part of the second cache."""
+    """How many rows to copy at a time: whole tiles, and less than half of the second cache."""
     factor = math.prod(f for _, f in tile.rows)
-    most = max(factor, min(64, _SECOND_CACHE // 5 // (turns * size)))
+    most = max(factor, min(192, 2 * _SECOND_CACHE // 5 // (turns * size)))
     return most // factor * factor
 
 
@@ -374,6 +381,12 @@ def _far_rows(a: Access, r: Region) -> bool:
         return False
     step = abs(stride(a, r.sums[-1]) or 0) * SIZES.get(a.buffer.prec, 4)
     return step >= 1024 and step % 512 == 0
+
+
+def _crowded(a: Access, k: Var, size: int) -> bool:
+    """Whether what a sum over `k` reads of a tile's columns does not stay in the first cache, as its lines meet in few places."""
+    step = abs(stride(a, k) or 0) * size
+    return step >= _LINE and 2 * k.size > _FIRST_CACHE // math.gcd(step, _FIRST_CACHE // _WAYS)
 
 
 # ---------------------------------------------------------------- the model

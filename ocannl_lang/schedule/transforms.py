@@ -14,6 +14,7 @@ from ocannl_lang.schedule.legality import (
     check_vector,
     distinct,
     only_sums,
+    set_first,
     shares_memory,
 )
 from ocannl_lang.schedule.staging import stage
@@ -29,7 +30,17 @@ from ocannl_lang.schedule.steps import (
     Transform,
     describe,
 )
-from ocannl_lang.schedule.trees import computes, each_loop, loop_vars, renewed, replaced, substituted
+from ocannl_lang.schedule.trees import (
+    computes,
+    each_loop,
+    loop_vars,
+    loops_named,
+    reads,
+    renewed,
+    replaced,
+    substituted,
+    written,
+)
 
 __all__ = ["Block", "Lanes", "Mark", "Order", "Packed", "Sink", "Split", "Stage", "Transform", "apply", "describe"]
 
@@ -44,6 +55,8 @@ def apply(kernel: Kernel, steps: Sequence[Transform]) -> Kernel:
     for n, step in enumerate(steps):
         if isinstance(step, Stage):
             _check_copied(step, before, (*kernel.steps, *steps[:n]))
+        elif isinstance(step, Split):
+            _check_packed(step, before)
         body = _applied(body, step, spaces)
     used = {a.buffer for c in computes(body) for a in (c.target, *accesses(c.value))}
     note = "; ".join(filter(None, [kernel.note, *(describe(s) for s in steps)]))
@@ -72,8 +85,8 @@ def _applied(body: tuple[Stmt, ...], step: Transform, spaces: dict[Buffer, Space
         case Stage(buffer=buffer, loop=name, vector=vector, lanes=width):
             made: list[Buffer] = []
             return each_loop(body, name, lambda loop: stage(loop, buffer, vector, width, made, spaces))
-        case Sink(loop=name):
-            return each_loop(body, name, lambda loop: sink(loop, spaces))
+        case Sink(loop=name, past=past):
+            return each_loop(body, name, lambda loop: sink(loop, spaces, past))
         case Mark(loop=name, kind=kind):
             return each_loop(body, name, lambda loop: (_marked(loop, kind, spaces),))
         case Lanes(loop=name):
@@ -88,6 +101,14 @@ def _check_copied(step: Stage, before: Kernel, earlier: Sequence[Transform]) -> 
         raise IllegalTransform(f"{step.buffer.name} is not of the nest")
 
 
+def _check_packed(step: Split, before: Kernel) -> None:
+    """What another kernel packs before this one must be there by then."""
+    made = {before.base(b) for b in written(before.body)}
+    for p in step.packed:
+        if before.base(p.operand.buffer) in made:
+            raise IllegalTransform(f"{p.operand.buffer.name} is made by the kernel itself")
+
+
 def _named(step: Transform) -> tuple[str, ...]:
     """The loops that a step is about."""
     match step:
@@ -95,7 +116,9 @@ def _named(step: Transform) -> tuple[str, ...]:
             return names
         case Block(loop=name, within=within):
             return name, within
-        case Split(loop=name) | Stage(loop=name) | Sink(loop=name) | Mark(loop=name) | Lanes(loop=name):
+        case Sink(loop=name, past=past):
+            return name, *past
+        case Split(loop=name) | Stage(loop=name) | Mark(loop=name) | Lanes(loop=name):
             return (name,)
 
 
@@ -193,8 +216,8 @@ def _ordered(body: tuple[Stmt, ...], names: tuple[str, ...], spaces: dict[Buffer
 # ---------------------------------------------------------------- sinking
 
 
-def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
-    """The loop over each statement of its body, as far in as serial loops go."""
+def sink(loop: Loop, spaces: dict[Buffer, Space], past: Sequence[str] = ()) -> tuple[Stmt, ...]:
+    """The loop over each statement of its body, as far in as serial loops go, or past loops of these names only."""
     check_independent(loop, spaces)
     if shares_memory(loop.body, loop.var, spaces):
         raise IllegalTransform(f"{loop.var.name} has memory that is one turn's own")
@@ -202,6 +225,14 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
     # Those that turns use one after the other; others have a place for each turn already.
     reused = {c.target.buffer for c in computes(loop.body) if not distinct(c.target, loop.var, inner)}
     own = sorted((b for b in reused if spaces.get(b) == "register"), key=lambda b: b.id)
+    if past:
+        result = _distributed(loop, loop.body, past)
+        for x in loops_named(result, loop.var.name):
+            if any(_touched(x, b) and not set_first(x.body, b, spaces) for b in own):
+                raise IllegalTransform(
+                    f"{loop.var.name} would be parted between what sets a register and what reads it"
+                )
+        return result
     wider: dict[Buffer, Buffer] = {}
     for b in own:
         wider[b] = Buffer(b.name, (loop.var.size, *b.shape), b.prec)
@@ -212,10 +243,15 @@ def sink(loop: Loop, spaces: dict[Buffer, Space]) -> tuple[Stmt, ...]:
         new = wider.get(a.buffer)
         return a if new is None else Access(new, (here, *a.index), a.guarded, a.fill)
 
-    return _distributed(loop, replaced(loop.body, widened))
+    return _distributed(loop, replaced(loop.body, widened), None)
 
 
-def _distributed(loop: Loop, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _touched(loop: Loop, b: Buffer) -> bool:
+    return b in written(loop.body) or reads(loop.body, b)
+
+
+def _distributed(loop: Loop, body: tuple[Stmt, ...], past: Sequence[str] | None) -> tuple[Stmt, ...]:
+    """`past`: only past loops of these names, None: past all."""
     result: list[Stmt] = []
     run: list[Stmt] = []
 
@@ -227,9 +263,9 @@ def _distributed(loop: Loop, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             run.clear()
 
     for s in body:
-        if isinstance(s, Loop) and s.kind in ("serial", "parallel"):
+        if isinstance(s, Loop) and s.kind in ("serial", "parallel") and (past is None or s.var.name in past):
             close()
-            result.append(Loop(s.var, s.kind, _distributed(loop, s.body)))
+            result.append(Loop(s.var, s.kind, _distributed(loop, s.body, past)))
         else:
             run.append(s)
     close()

@@ -53,6 +53,15 @@ def each_loop(body: tuple[Stmt, ...], name: str, change: Callable[[Loop], tuple[
     return tuple(result)
 
 
+def loops_named(body: Sequence[Stmt], name: str) -> list[Loop]:
+    """The loops of that name, none inside another."""
+    found: list[Loop] = []
+    for s in body:
+        if isinstance(s, Loop):
+            found.extend([s] if s.var.name == name else loops_named(s.body, name))
+    return found
+
+
 def renewed(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The same statements with loop variables of their own."""
     result: list[Stmt] = []

@@ -10,8 +10,8 @@ from ocannl_lang.loops.ir import Access, Affine, Buffer, Dynamic, Var, accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform, apart, check_independent, check_vector
 
-# Memory of a thread's own lies on its stack, which is half a megabyte on some systems.
-_MOST_LOCAL = 448 * 1024
+# How much memory of its own a thread may need.
+_MOST_LOCAL = 16 * 1024 * 1024
 
 
 def verify(kernel: Kernel) -> None:
@@ -30,7 +30,7 @@ def verify(kernel: Kernel) -> None:
     _check_registers(kernel)
     local = sum(b.size * SIZES.get(b.prec, 4) for b, space in kernel.spaces.items() if space == "local")
     if local > _MOST_LOCAL:
-        raise IllegalTransform("too much memory on the stack")
+        raise IllegalTransform("too much memory for each thread")
 
 
 def _check_loops(s: Stmt, around: tuple[Loop, ...], kernel: Kernel, *, first: bool) -> None:

@@ -25,6 +25,7 @@ ALIGN = 64
 LARGE_RESULT = 1024 * 1024
 POOL_BYTES = 8192
 MAX_THREADS = 128
+RECORD_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Routine:
     """A routine bound to its persistent arrays.
 
     `table_size` entries of addresses: entry 0 is the call's words, `inputs` and `outputs` say where the arrays of a call go, `fixed`
-    are (entry, array) that stay, `places` are (entry, offset in the arena).
+    are (entry, array) that stay, `places` are (entry, offset in the arena). Each of the `threads` gets `scratch` bytes for itself.
 
     What `calls.PreparedCall` needs is public: `table`; `seen`, the input arrays whose addresses stand in it; `written`, what the
     results went into last where the table still says so; `busy` while a call is made ready and runs.
@@ -176,10 +177,11 @@ class Routine:
         fixed: Sequence[tuple[int, Array]],
         places: Sequence[tuple[int, int]],
         arena: int,
+        scratch: int,
         threads: int,
         keep: object = None,
     ) -> None:
-        self._made = (executor, steps, table_size, inputs, outputs, fixed, places, arena, threads, keep)
+        self._made = (executor, steps, table_size, inputs, outputs, fixed, places, arena, scratch, threads, keep)
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(executor.call)
         self._executor = executor
         self._threads = threads if any(s.turns > 1 for s in steps) else 1
@@ -187,6 +189,8 @@ class Routine:
         self._words = (ctypes.c_int64 * 2)()
         self.table = (ctypes.c_void_p * table_size)()
         memory = aligned(arena)
+        scratch = -(-scratch // ALIGN) * ALIGN
+        own = aligned(scratch * self._threads)
         self.table[0] = ctypes.addressof(self._words)
         for entry, array in fixed:
             self.table[entry] = address(array)
@@ -197,9 +201,11 @@ class Routine:
         for step, slot in zip(steps, slots, strict=True):
             flat += [step.function, ctypes.addressof(slot), step.turns, 0]
         flat_steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
-        self._record = (ctypes.c_int64 * 4)(ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self.table), 0)
+        self._record = (ctypes.c_int64 * RECORD_WORDS)(
+            ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self.table), 0, address(own), scratch
+        )
         self._call: Callable[[], None] = functools.partial(call, ctypes.addressof(self._record))
-        self._keep = (memory, slots, flat_steps, [a for _, a in fixed], keep)
+        self._keep = (memory, own, slots, flat_steps, [a for _, a in fixed], keep)
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.seen: list[Array | None] = [None] * len(self.inputs)
@@ -239,12 +245,12 @@ class Routine:
         self._call()
 
     def records(self) -> ctypes.Array[ctypes.c_int64]:
-        """For each step a record of four words that, given to the executor's `call`, runs it alone on the arrays of the last call.
+        """For each step a record of `RECORD_WORDS` that, given to the executor's `call`, runs it alone on the arrays of the last call.
 
         For measuring: the records hold as long as the routine and the arrays of that call live.
         """
-        steps, count, table, threads = self._record
+        steps, count, *others = self._record
         words: list[int] = []
         for k in range(count):
-            words += [steps + 32 * k, 1, table, threads]
+            words += [steps + 32 * k, 1, *others]
         return (ctypes.c_int64 * len(words))(*words)

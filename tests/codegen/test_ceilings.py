@@ -44,7 +44,7 @@ def test_multiply_adds_multiply_and_add():
 
 def _run(at, arrays, keep):
     fixed = [(1 + i, a) for i, a in enumerate(arrays)]
-    Routine(executor(), [Step(at, (1, 2, 3), 1)], 4, [], [], fixed, [], 0, 1, keep)([], [])
+    Routine(executor(), [Step(at, (1, 2, 3), 1)], 4, [], [], fixed, [], 0, 0, 1, keep)([], [])
 
 
 def test_least_times_follow_from_rates():

@@ -99,6 +99,8 @@ class Scheduler:
             steps.append(self._block(kernel, f"{i}.o", f"{j}.o"))
         if r.random() < 0.5:
             steps.append(self._stage(kernel, r.choice((i, f"{i}.o", f"{j}.o", f"{i}.i")), f"{j}.i"))
+        if r.random() < 0.3:
+            steps.append(Sink(f"{i}.i", (f"{j}.o",)))
         steps += [Mark(f"{j}.i", "vector"), r.choice((Sink(f"{j}.i"), Lanes(f"{j}.i")))]
         steps += [Mark(f"{i}.i", "unrolled"), r.choice((Sink(f"{i}.i"), Lanes(f"{i}.i")))]
         return [*steps, Mark(f"{i}.o", "parallel"), Mark(f"{j}.o", "parallel")]
@@ -115,7 +117,9 @@ class Scheduler:
         if kind < 5:
             return self._order(kernel)
         if kind < 6:
-            return Sink(v.name)
+            return Sink(
+                v.name, r.choice(((), tuple(x.name for x in r.sample(loops, min(len(loops), r.randint(1, 3))))))
+            )
         if kind < 8:
             return Mark(v.name, r.choice(("parallel", "serial", "unrolled", "vector", "vector")))
         if kind < 9:

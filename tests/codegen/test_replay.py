@@ -92,7 +92,7 @@ def test_every_step_is_read_as_it_is_printed() -> None:
     kernel = product(20, 40, 50)
     steps: list[Transform] = [
         Order(("j", "i")), Split("j", 24), Block("k", 16, "j.o"), Stage(operand(kernel, "b"), "i", "j.i", 8), Split("i", 6),
-        Mark("j.i", "vector"), Sink("j.i"), Mark("i.i", "unrolled"), Sink("i.i"), Split("k", 4), Lanes("k.i"),
+        Sink("i.i", ("j.i", "k")), Mark("j.i", "vector"), Sink("j.i"), Mark("i.i", "unrolled"), Sink("i.i"), Split("k", 4), Lanes("k.i"),
     ]  # fmt: skip
     text = """
         order j i
@@ -101,6 +101,7 @@ def test_every_step_is_read_as_it_is_printed() -> None:
         block k 16 in j.o
         stage b for i along j.i by 8
         split i 6
+        sink i.i past j.i k
         vector j.i
         sink j.i
         unrolled i.i

@@ -7,15 +7,17 @@ import pytest
 
 from ocannl_lang.codegen.cpu import compile_program, plan_program
 from ocannl_lang.codegen.llvm.target import Target, target_of
+from ocannl_lang.codegen.reference import run_program
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Program, Var
 from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.legality import IllegalTransform
 from ocannl_lang.schedule.memory import Arena
 from ocannl_lang.schedule.nests import member, tree
 from ocannl_lang.schedule.text import kernel_text
-from ocannl_lang.schedule.transforms import Lanes, Mark, Order, Sink, Split, Transform, apply
+from ocannl_lang.schedule.transforms import Lanes, Mark, Order, Packed, Sink, Split, Transform, apply
 from ocannl_lang.schedule.trees import computes
 from ocannl_lang.schedule.verify import verify
+from tests.codegen.networks import Network
 
 AVX2 = ("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2,+fma,+sse4.1")
 
@@ -80,6 +82,27 @@ def test_a_sum_in_lanes() -> None:
         "        sum[] += sum'1[k.i]",
         "      c[i, j] = sum[]",
     ]
+
+
+def test_a_loop_moves_past_the_loops_that_are_named() -> None:
+    lines = [line.strip() for line in text(Split("j", 16), Sink("i", ("j.o",))).splitlines()]
+    assert lines[2:7] == ["serial j.o in 1:", "serial i in 13:", "serial j.i in 16:", "sum[] = 0.0", "serial k in 7:"]
+    # What is left over beside it keeps the loop outside.
+    assert lines[9:11] == ["serial i in 13:", "serial j.i in 4:"]
+    with pytest.raises(IllegalTransform, match="parted between what sets a register and what reads it"):
+        apply(product(), [Sink("j", ("k",))])
+
+
+def test_what_a_kernel_makes_itself_is_not_packed_before_it() -> None:
+    # A product in it reads, with bad distances, what each turn of a loop around makes anew.
+    program, storage = Network(4747).program(8)
+    expected = run_program(program, {b: a.copy() for b, a in storage.items()})
+    for got, e in zip(compile_program(program).run(storage), expected, strict=True):
+        np.testing.assert_allclose(got, e, rtol=1e-5)
+    kernel = product()
+    (c,) = {c.target for c in computes(kernel.body) if c.target.buffer.name == "c"}
+    with pytest.raises(IllegalTransform, match="c is made by the kernel itself"):
+        apply(kernel, [Split("j", 4, (Packed(c, Buffer("p", (5, 13, 4), "f32"), (), ()),))])
 
 
 @pytest.mark.parametrize("steps", [[Mark("k", "parallel")], [Sink("k")], [Order(("i", "k"))], [Order(("j", "x"))]])

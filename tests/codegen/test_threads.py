@@ -131,7 +131,7 @@ def test_parking_on_a_condition_variable() -> None:
     n = len(program.inputs)
     routine = runtime.Routine(
         executor, compiled.steps, compiled.table_size, [1 + i for i in range(n)], [1 + n + i for i in range(2)],
-        compiled.constants, compiled.places, compiled.plan.arena, 3, compiled.keep,
+        compiled.constants, compiled.places, compiled.plan.arena, compiled.scratch, 3, compiled.keep,
     )  # fmt: skip
     for k in range(6):
         routine([storage[b] for b in inputs], outputs)

@@ -1,10 +1,10 @@
 """A kernel as the text of one LLVM function.
 
-    void @name(ptr table, ptr slots, i64 begin, i64 end)
+    void @name(ptr table, ptr slots, i64 begin, i64 end, ptr scratch)
 
 `table` holds the addresses of the routine's buffers (entry 0: the words of the call), `slots` the kernel's own buffers as entries of
-it, in the order of `Function.buffers`; the parallel loop runs from `begin` to `end`. Equal kernels have equal texts whatever their
-buffers are called, so each is compiled once.
+it, in the order of `Function.buffers`; the parallel loop runs from `begin` to `end`; `scratch` is memory of the thread. Equal kernels
+have equal texts whatever their buffers are called, so each is compiled once.
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ from ocannl_lang.codegen.llvm.writer import Writer
 from ocannl_lang.loops.ir import Buffer, accesses
 from ocannl_lang.schedule.ir import Compute, Kernel, Loop, Stmt
 
+# Larger buffers of a thread do not lie on its stack.
+_ON_STACK = 16 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel's code. `body` uses `{name}` nowhere: the function is called `@kernel`. `turns`: of its parallel loop, 0 without one."""
+    """A kernel's code: a function called `@kernel`. `turns`: of its parallel loop, 0 without one. `scratch`: bytes for each thread."""
 
     text: str
     buffers: tuple[Buffer, ...]
     turns: int
+    scratch: int
 
 
 def function_of(kernel: Kernel, target: Target) -> Function:
@@ -39,7 +43,7 @@ def function_of(kernel: Kernel, target: Target) -> Function:
     if kernel.original is None:
         return write_kernel(kernel, target)
     f = write_kernel(kernel.original, target)
-    return Function(f.text, tuple(kernel.renaming[b] for b in f.buffers), f.turns)
+    return Function(f.text, tuple(kernel.renaming[b] for b in f.buffers), f.turns, f.scratch)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -52,7 +56,7 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}" }}'
     if not past:
         lines = [*plain.declarations, "define void @kernel" + plain.text, attributes, ""]
-        return Function("\n".join(lines), plain.buffers, turns)
+        return Function("\n".join(lines), plain.buffers, turns, plain.scratch)
     other = _body_of(kernel, target, past)
     lines = [
         *dict.fromkeys((*plain.declarations, *other.declarations, *_FENCES.get(target.arch, ("",))[:1])),
@@ -63,7 +67,7 @@ def write_kernel(kernel: Kernel, target: Target) -> Function:
         attributes,
         "",
     ]
-    return Function("\n".join(lines), plain.buffers, turns)
+    return Function("\n".join(lines), plain.buffers, turns, plain.scratch)
 
 
 # What makes stores past the caches visible before those that come after.
@@ -86,7 +90,7 @@ def _past(kernel: Kernel, target: Target) -> frozenset[Buffer]:
 
 def _chosen(kernel: Kernel, buffers: tuple[Buffer, ...], past: frozenset[Buffer], target: Target) -> list[str]:
     """The function that tells by the addresses which code runs."""
-    lines = ["define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {", "entry:"]
+    lines = ["define void @kernel(ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %scratch) #0 {", "entry:"]
     together = "0"
     bases = {kernel.base(b) for b in past}
     for k, b in enumerate(buffers):
@@ -100,7 +104,7 @@ def _chosen(kernel: Kernel, buffers: tuple[Buffer, ...], past: frozenset[Buffer]
                 f"%o{k} = or i64 {together}, %i{k}",
             ]
             together = f"%o{k}"
-    arguments = "ptr %table, ptr %slots, i64 %begin, i64 %end"
+    arguments = "ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %scratch"
     return [
         *lines,
         f"%low = and i64 {together}, {PAST_ALIGN - 1}",
@@ -122,6 +126,7 @@ class _Body:
     declarations: tuple[str, ...]
     text: str
     buffers: tuple[Buffer, ...]
+    scratch: int
 
 
 def _body_of(kernel: Kernel, target: Target, past: frozenset[Buffer]) -> _Body:
@@ -140,9 +145,30 @@ def _body_of(kernel: Kernel, target: Target, past: frozenset[Buffer]) -> _Body:
             # The rest belongs to the thread with the last share.
             last = w.pure(f"icmp eq i64 %end, {turns}", [])
             w.end_if(label, last)
-    allocations = [f"%local{n} = alloca [{b.size} x {llvm_type(b.prec)}], align 64" for b, n in ctx.locals.items()]
-    lines = ["(ptr %table, ptr %slots, i64 %begin, i64 %end) #0 {", "entry:", *allocations, w.text(), "ret void", "}"]
-    return _Body(tuple(w.declarations), "\n".join(lines), tuple(kernel.base(b) for b in ctx.arguments))
+    places, scratch = _local_memory(ctx)
+    lines = [
+        "(ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %scratch) #0 {",
+        "entry:",
+        *places,
+        w.text(),
+        "ret void",
+        "}",
+    ]
+    return _Body(tuple(w.declarations), "\n".join(lines), tuple(kernel.base(b) for b in ctx.arguments), scratch)
+
+
+def _local_memory(ctx: Context) -> tuple[list[str], int]:
+    """Where the thread's own buffers are: small ones on its stack, others in its scratch memory, of which this is how much they take."""
+    lines: list[str] = []
+    used = 0
+    for b, n in ctx.locals.items():
+        size = b.size * SIZES.get(b.prec, 4)
+        if size <= _ON_STACK:
+            lines.append(f"%local{n} = alloca [{b.size} x {llvm_type(b.prec)}], align 64")
+        else:
+            lines.append(f"%local{n} = getelementptr inbounds i8, ptr %scratch, i64 {used}")
+            used += -(-size // 64) * 64
+    return lines, used
 
 
 def _widest(kernel: Kernel) -> int:

@@ -1,7 +1,7 @@
 """The executor and its threads, as LLVM IR.
 
-    void ocn_execute(ptr steps, i64 count, ptr table, ptr pool)   runs `count` steps of {function, slots, turns, spare}
-    void ocn_call(ptr call)                                       the same, of {steps, count, table, pool}
+    void ocn_call(ptr call)                                       runs `count` steps of {function, slots, turns, spare}, by
+                                                                  {steps, count, table, pool, scratch, bytes of it for a thread}
     i32  ocn_pool_start(ptr pool, i32 threads)                    starts threads - 1 workers; gives how many run, with the caller
     void ocn_pool_stop(ptr pool)                                  ends them
 
@@ -24,7 +24,7 @@ _SPINS = 1000
 # Offsets in a pool; what different threads write lies in different cache lines.
 _PENDING, _BUSY, _SLEEPERS = 64, 128, 192  # the epoch is at 0
 _FUNCTION, _SLOTS, _TURNS, _TABLE, _THREADS, _STOP = 256, 264, 272, 280, 288, 292
-_MUTEX, _CONDITION = 320, 448
+_SCRATCH, _OWN, _MUTEX, _CONDITION = 296, 304, 320, 448
 _WORKERS = 640  # {pool, index, thread id, the step whose share was taken} for each
 
 _COMMON = """
@@ -55,7 +55,13 @@ entry:
   %some = icmp ult i64 %begin, %end
   br i1 %some, label %run, label %done
 run:
-  call void %function(ptr %table, ptr %slots, i64 %begin, i64 %end)
+  %cp = getelementptr i8, ptr %pool, i64 SCRATCH
+  %scratch = load ptr, ptr %cp, align 8
+  %op = getelementptr i8, ptr %pool, i64 OWN
+  %own = load i64, ptr %op, align 8
+  %far = mul i64 %own, %i
+  %mine = getelementptr i8, ptr %scratch, i64 %far
+  call void %function(ptr %table, ptr %slots, i64 %begin, i64 %end, ptr %mine)
   br label %done
 done:
   ret void
@@ -138,14 +144,14 @@ done:
   ret void
 }
 
-define internal void @fork(ptr %pool, ptr %function, ptr %slots, i64 %turns, ptr %table) #0 {
+define internal void @fork(ptr %pool, ptr %function, ptr %slots, i64 %turns, ptr %table, ptr %scratch, i64 %own) #0 {
 entry:
   %bp = getelementptr i8, ptr %pool, i64 BUSY
   %got = cmpxchg ptr %bp, i32 0, i32 1 acq_rel acquire
   %free = extractvalue { i32, i1 } %got, 1
   br i1 %free, label %together, label %alone
 alone:
-  call void %function(ptr %table, ptr %slots, i64 0, i64 %turns)
+  call void %function(ptr %table, ptr %slots, i64 0, i64 %turns, ptr %scratch)
   ret void
 together:
   %fp = getelementptr i8, ptr %pool, i64 FUNCTION
@@ -156,6 +162,10 @@ together:
   store i64 %turns, ptr %np, align 8
   %tp = getelementptr i8, ptr %pool, i64 TABLE
   store ptr %table, ptr %tp, align 8
+  %cmp = getelementptr i8, ptr %pool, i64 SCRATCH
+  store ptr %scratch, ptr %cmp, align 8
+  %op = getelementptr i8, ptr %pool, i64 OWN
+  store i64 %own, ptr %op, align 8
   %hp = getelementptr i8, ptr %pool, i64 THREADS
   %threads = load i32, ptr %hp, align 4
   %others = sub i32 %threads, 1
@@ -213,8 +223,19 @@ done:
   ret void
 }
 
-define void @ocn_execute(ptr %steps, i64 %count, ptr %table, ptr %pool) #0 {
+define void @ocn_call(ptr %call) #0 {
 entry:
+  %steps = load ptr, ptr %call, align 8
+  %ccp = getelementptr i8, ptr %call, i64 8
+  %count = load i64, ptr %ccp, align 8
+  %tp = getelementptr i8, ptr %call, i64 16
+  %table = load ptr, ptr %tp, align 8
+  %pp = getelementptr i8, ptr %call, i64 24
+  %pool = load ptr, ptr %pp, align 8
+  %cp = getelementptr i8, ptr %call, i64 32
+  %scratch = load ptr, ptr %cp, align 8
+  %op = getelementptr i8, ptr %call, i64 40
+  %own = load i64, ptr %op, align 8
   %any = icmp ne i64 %count, 0
   br i1 %any, label %step, label %done
 step:
@@ -230,28 +251,16 @@ step:
   %single = or i1 %few, %none
   br i1 %single, label %alone, label %together
 alone:
-  call void %function(ptr %table, ptr %slots, i64 0, i64 %turns)
+  call void %function(ptr %table, ptr %slots, i64 0, i64 %turns, ptr %scratch)
   br label %after
 together:
-  call void @fork(ptr %pool, ptr %function, ptr %slots, i64 %turns, ptr %table)
+  call void @fork(ptr %pool, ptr %function, ptr %slots, i64 %turns, ptr %table, ptr %scratch, i64 %own)
   br label %after
 after:
   %next = add i64 %k, 1
   %more = icmp ult i64 %next, %count
   br i1 %more, label %step, label %done
 done:
-  ret void
-}
-
-define void @ocn_call(ptr %call) #0 {
-  %steps = load ptr, ptr %call, align 8
-  %cp = getelementptr i8, ptr %call, i64 8
-  %count = load i64, ptr %cp, align 8
-  %tp = getelementptr i8, ptr %call, i64 16
-  %table = load ptr, ptr %tp, align 8
-  %pp = getelementptr i8, ptr %call, i64 24
-  %pool = load ptr, ptr %pp, align 8
-  call void @ocn_execute(ptr %steps, i64 %count, ptr %table, ptr %pool)
   ret void
 }
 
@@ -517,6 +526,8 @@ def executor(target: Target, parking: str = "") -> str:
         "PENDING": _PENDING,
         "BUSY": _BUSY,
         "STOP": _STOP,
+        "SCRATCH": _SCRATCH,
+        "OWN": _OWN,
         "MUTEX": _MUTEX,
         "CONDITION": _CONDITION,
     }
