@@ -8,9 +8,10 @@ m.params["net.w"]
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +28,7 @@ from ocannl_lang.driver.saved import Signature
 from ocannl_lang.host.errors import HostError
 from ocannl_lang.host.interop import Misfit, as_array, convert, fit
 from ocannl_lang.source import Source, Span
-from ocn_runtime.calls import UNPREPARED, PreparedCall, number_or_array, prepare_call
+from ocn_runtime.calls import DirectCall, PreparedCall, direct_call, number_or_array
 from ocn_runtime.cpu import Routine as Runner
 from ocn_runtime.precisions import DTYPES
 
@@ -121,6 +122,9 @@ class Module(ModuleType):
             if "." not in name and not hasattr(self, name):
                 setattr(self, name, routine)
 
+    # Routines are found in a third of the time: that of modules is slow where there is `__getattr__` too.
+    __getattribute__ = object.__getattribute__
+
     def __getattr__(self, name: str) -> Routine:
         import difflib
 
@@ -152,13 +156,23 @@ class Module(ModuleType):
             return Module(self._opened.fork())
 
 
-class Routine:
+class Routine(functools.partial[Any]):
     """A routine of a module, called with arrays and numbers.
 
     Tensors are numpy arrays, DLPack producers, buffers or nested lists, with their axes in memory order (batch,
     output, input); they are read in place where layout and precision fit. Results without axes come back as numbers,
     several results as a tuple.
     """
+
+    # A `partial`, since that passes a call on without a step in Python: at first to `_general`, later to a function that makes calls of
+    # the sizes of the last one itself, and leaves the others to `_general`.
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
+            """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy arguments."""
+
+    def __new__(cls, routine: OpenedRoutine, lock: threading.RLock) -> Routine:
+        return super().__new__(cls, cls._general)
 
     def __init__(self, routine: OpenedRoutine, lock: threading.RLock) -> None:
         signature = routine.signature
@@ -167,18 +181,24 @@ class Routine:
         self._names = [name for name, _, _ in signature.inputs]
         self._dtypes = routine.dtypes
         self._as_tuple = signature.tuple_result
-        self._prepared: PreparedCall | None = None
-        self._calls: dict[Ready, PreparedCall] = {}
+        self._direct: DirectCall | None = None
+        self._prepared: dict[Ready, PreparedCall] = {}
         self.__name__ = self.__qualname__ = signature.name.rpartition(".")[2]
         self.__doc__ = signature.doc
+        self._pass_on(self._general)
 
-    def __call__(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
-        """Runs the routine. `out` is an array, or a tuple of them, for the results; `copy="never"` refuses to copy arguments."""
-        # The common case first: the sizes of the last call, and nothing to convert.
-        if self._prepared is not None and not named:
-            results = self._prepared(args, out)
-            if results is not UNPREPARED:
-                return results
+    def __get__(self, instance: object, owner: type | None = None) -> Routine:
+        return self  # An attribute of a class is no method.
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be pickled or copied")
+
+    def _pass_on(self, function: Callable[..., Any]) -> None:
+        """From now on a call goes to this function."""
+        self.__setstate__((function, (), {}, self.__dict__))
+
+    def _general(self, *args: Any, out: Any = None, copy: Copy = "if_needed", **named: Any) -> Any:
+        """A call with whatever arguments, as `__call__` says."""
         if named or len(args) != len(self._names):
             args = self._in_order(args, named)
         try:
@@ -220,13 +240,23 @@ class Routine:
         routine = self._routine
         seed = routine.opened.options.seed
         results = ready.run(arrays, out, seed, routine.counter)
-        prepared = self._calls.get(ready)
-        if prepared is None and isinstance(ready.runner, Runner):
-            prepared = self._calls[ready] = prepare_call(
-                ready.runner, ready.inputs, ready.results, self._lock, routine.counter, seed, as_tuple=self._as_tuple
-            )
-        self._prepared = prepared
+        if isinstance(ready.runner, Runner):
+            self._prepare(ready, ready.runner, seed)
         return results
+
+    def _prepare(self, ready: Ready, runner: Runner, seed: int) -> None:
+        """From now on calls like that go the direct way, if there is one."""
+        if self._direct is None:
+            self._direct = direct_call(runner.executor, self._general, self._lock)
+            if self._direct is None:
+                return
+            self._pass_on(self._direct.function)
+        prepared = self._prepared.get(ready)
+        if prepared is None:
+            prepared = self._prepared[ready] = PreparedCall(
+                runner, ready.inputs, ready.results, self._routine.counter, seed, as_tuple=self._as_tuple
+            )
+        self._direct.use(prepared)
 
     def _argument(self, position: int, value: Any, dtype: np.dtype[Any], copy: Copy) -> Array:
         if copy not in ("if_needed", "never"):

@@ -31,8 +31,8 @@ def process_executor(code: Callable[[], bytes]) -> Executor:
     """The process's executor; `code` gives its object where it is not linked yet."""
     with _lock:
         if not _executors:
-            names = ["ocn_call", "ocn_pool_start", "ocn_pool_stop"]
+            names = ["ocn_call", "ocn_pool_start", "ocn_pool_stop", "ocn_python_call", "ocn_python_setup"]
             found, tracker = link([code()], names)
-            call, start, stop = (found[n] for n in names)
-            _executors.append(Executor(call, start, stop, tracker))
+            call, start, stop, python_call, python_setup = (found[n] for n in names)
+            _executors.append(Executor(call, start, stop, tracker, python_call, python_setup))
         return _executors[0]

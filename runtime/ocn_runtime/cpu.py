@@ -30,12 +30,17 @@ RECORD_WORDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Addresses of the functions that make a call and keep threads; `keep` holds the code alive."""
+    """Addresses of the functions that make a call and keep threads; `keep` holds the code alive.
+
+    `python_call` and `python_setup` are for `calls`, 0 where there are none.
+    """
 
     call: int
     pool_start: int
     pool_stop: int
     keep: object
+    python_call: int = 0
+    python_setup: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +124,7 @@ def stop_pools() -> None:
 def _forget_pools() -> None:
     _pools.clear()
     _stops.clear()
-    global _generation
-    _generation += 1
+    generation.value += 1
 
 
 def _after_fork() -> None:
@@ -130,7 +134,9 @@ def _after_fork() -> None:
     _forget_pools()
 
 
-_generation = 0
+generation = ctypes.c_int64(0)
+"""Which pools there are: another number, other pools."""
+
 atexit.register(stop_pools)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
@@ -139,32 +145,34 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------- calls
 
 
+class Words(ctypes.Structure):
+    """What lies at a routine's first address: `seed` and `calls` for its code, `busy` while a call is made ready and runs, and the
+    `generation` of the pool it has."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("seed", "calls", "busy", "generation")]
+
+
 class Routine:
     """A routine bound to its persistent arrays.
 
     `table_size` entries of addresses: entry 0 is the call's words, `inputs` and `outputs` say where the arrays of a call go, `fixed`
     are (entry, array) that stay, `places` are (entry, offset in the arena). Each of the `threads` gets `scratch` bytes for itself.
 
-    What `calls.PreparedCall` needs is public: `table`; `seen`, the input arrays whose addresses stand in it; `written`, what the
-    results went into last where the table still says so; `busy` while a call is made ready and runs.
+    What `calls.PreparedCall` needs is public: `table`, which is written anew for each call, `words`, and the `record` that is run.
     """
 
     __slots__ = (
         "_call",
-        "_executor",
-        "_generation",
         "_keep",
         "_lock",
         "_made",
-        "_record",
         "_threads",
-        "_words",
-        "busy",
+        "executor",
         "inputs",
         "outputs",
-        "seen",
+        "record",
         "table",
-        "written",
+        "words",
     )  # fmt: skip
 
     def __init__(
@@ -183,15 +191,14 @@ class Routine:
     ) -> None:
         self._made = (executor, steps, table_size, inputs, outputs, fixed, places, arena, scratch, threads, keep)
         call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(executor.call)
-        self._executor = executor
+        self.executor = executor
         self._threads = threads if any(s.turns > 1 for s in steps) else 1
-        self._generation = -1
-        self._words = (ctypes.c_int64 * 2)()
+        self.words = Words(generation=-1)
         self.table = (ctypes.c_void_p * table_size)()
         memory = aligned(arena)
         scratch = -(-scratch // ALIGN) * ALIGN
         own = aligned(scratch * self._threads)
-        self.table[0] = ctypes.addressof(self._words)
+        self.table[0] = ctypes.addressof(self.words)
         for entry, array in fixed:
             self.table[entry] = address(array)
         for entry, offset in places:
@@ -201,55 +208,42 @@ class Routine:
         for step, slot in zip(steps, slots, strict=True):
             flat += [step.function, ctypes.addressof(slot), step.turns, 0]
         flat_steps = (ctypes.c_int64 * max(1, len(flat)))(*flat)
-        self._record = (ctypes.c_int64 * RECORD_WORDS)(
+        self.record = (ctypes.c_int64 * RECORD_WORDS)(
             ctypes.addressof(flat_steps), len(steps), ctypes.addressof(self.table), 0, address(own), scratch
         )
-        self._call: Callable[[], None] = functools.partial(call, ctypes.addressof(self._record))
+        self._call: Callable[[], None] = functools.partial(call, ctypes.addressof(self.record))
         self._keep = (memory, own, slots, flat_steps, [a for _, a in fixed], keep)
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.seen: list[Array | None] = [None] * len(self.inputs)
-        self.written: tuple[Any, ...] | None = None
-        self.busy = False
         self._lock = threading.RLock()
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array], seed: int = 0, call_count: int = 0) -> None:
         """Runs the routine. Arrays are C-contiguous, of the shapes and types it was compiled for; nothing is checked here."""
         with self._lock:
-            if self.busy:
+            words, table = self.words, self.table
+            if words.busy:
                 # The handler of a signal that came in the middle of a call: it has its own table and arena.
                 Routine(*self._made)(inputs, outputs, seed, call_count)
                 return
-            self.busy = True
+            words.busy = 1
             try:
-                table, seen = self.table, self.seen
-                self.written = None
-                for i, array in enumerate(inputs):
-                    seen[i] = None
-                    table[self.inputs[i]] = address(array)
-                    seen[i] = array
-                for entry, array in zip(self.outputs, outputs):
+                for entry, array in zip((*self.inputs, *self.outputs), (*inputs, *outputs), strict=True):
                     table[entry] = address(array)
-                self.call(seed, call_count)
+                words.seed, words.calls = seed, call_count
+                current = generation.value
+                if words.generation != current:
+                    self.record[3] = pool(self.executor, self._threads)
+                    words.generation = current
+                self._call()
             finally:
-                self.busy = False
-
-    def call(self, seed: int, call_count: int) -> None:
-        """Runs the routine on what stands in its table."""
-        words = self._words
-        words[0] = seed
-        words[1] = call_count
-        if self._generation != _generation:
-            self._record[3] = pool(self._executor, self._threads)
-            self._generation = _generation
-        self._call()
+                words.busy = 0
 
     def records(self) -> ctypes.Array[ctypes.c_int64]:
         """For each step a record of `RECORD_WORDS` that, given to the executor's `call`, runs it alone on the arrays of the last call.
 
         For measuring: the records hold as long as the routine and the arrays of that call live.
         """
-        steps, count, *others = self._record
+        steps, count, *others = self.record
         words: list[int] = []
         for k in range(count):
             words += [steps + 32 * k, 1, *others]

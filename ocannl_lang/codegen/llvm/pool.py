@@ -5,6 +5,8 @@
     i32  ocn_pool_start(ptr pool, i32 threads)                    starts threads - 1 workers; gives how many run, with the caller
     void ocn_pool_stop(ptr pool)                                  ends them
 
+and the function by which Python calls, see `caller`.
+
 A pool is `POOL_BYTES` of zeroed memory, aligned to 64, that stays where it is. A step with turns is shared out in equal stretches
 over the threads, the last one not the longest, as it has what is left over besides; the caller takes the first. Workers wait for
 a new epoch: they spin for a while, then park, on Linux on a futex, on other systems on a condition variable. A share that its worker
@@ -15,6 +17,7 @@ takes a turn changes no result.
 
 from __future__ import annotations
 
+from ocannl_lang.codegen.llvm.caller import caller_text
 from ocannl_lang.codegen.llvm.target import Target
 
 POOL_BYTES = 8192
@@ -534,4 +537,4 @@ def executor(target: Target, parking: str = "") -> str:
     text = text.replace("PAUSE", pause)
     for name, value in values.items():
         text = text.replace(f"i64 {name}", f"i64 {value}").replace(f", {name}", f", {value}")
-    return declare + text + "\nattributes #0 = { nounwind }\n"
+    return declare + text + caller_text() + "\nattributes #0 = { nounwind }\n"
