@@ -94,9 +94,46 @@ done:
 failed:
   ret ptr null
 general:
-  %function = get ptr %head Head.general
-  %made = python ptr call_with(ptr %function, ptr %args, i64 %count, ptr %names)
+  %made = call ptr @general(ptr %python, ptr %head, ptr %args, i64 %count, ptr %names)
   ret ptr %made
+}
+
+; The general function with the same arguments.
+define internal ptr @general(ptr %python, ptr %head, ptr %args, i64 %count, ptr %names) #0 {
+entry:
+  %function = get ptr %head Head.general
+  %none = icmp eq ptr %names, null
+  br i1 %none, label %ready, label %named
+named:
+  %new = python ptr dict_new()
+  %no_dict = icmp eq ptr %new, null
+  br i1 %no_dict, label %failed, label %filled
+filled:
+  %size = python i64 tuple_size(ptr %names)
+  br label %next
+next:
+  %i = phi i64 [ 0, %filled ], [ %i2, %set ]
+  %more = icmp ult i64 %i, %size
+  br i1 %more, label %set, label %ready
+set:
+  %name = python ptr tuple_item(ptr %names, i64 %i)
+  %place = add i64 %count, %i
+  %vp = getelementptr ptr, ptr %args, i64 %place
+  %value = load ptr, ptr %vp, align 8
+  %status = python i32 dict_set(ptr %new, ptr %name, ptr %value)
+  %i2 = add i64 %i, 1
+  %bad = icmp ne i32 %status, 0
+  br i1 %bad, label %lost, label %next
+ready:
+  %dict = phi ptr [ null, %entry ], [ %new, %next ]
+  %result = python ptr call_with(ptr %function, ptr %args, i64 %count, ptr %dict)
+  python void drop(ptr %dict)
+  ret ptr %result
+lost:
+  python void drop(ptr %new)
+  ret ptr null
+failed:
+  ret ptr null
 }
 
 ; With the lock: whether there is a call for so many arguments that nobody is in the middle of, and its threads are there.
