@@ -19,6 +19,7 @@ until the routine has run.
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 
 from ocn_runtime import calls
@@ -28,12 +29,12 @@ from ocn_runtime.cpu import Words
 _TEXT = """
 @interpreter = internal global ptr null
 
-define void @ocn_python_setup(ptr %python) #0 {
+define void @ocn_python_setup(ptr %python) #1 {
   store ptr %python, ptr @interpreter, align 8
   ret void
 }
 
-define ptr @ocn_python_call(ptr %self, ptr %args, i64 %count, ptr %names) #0 {
+define ptr @ocn_python_call(ptr %self, ptr %args, i64 %count, ptr %names) #1 {
 entry:
   %type = alloca ptr
   %value = alloca ptr
@@ -99,7 +100,7 @@ general:
 }
 
 ; The general function with the same arguments.
-define internal ptr @general(ptr %python, ptr %head, ptr %args, i64 %count, ptr %names) #0 {
+define internal ptr @general(ptr %python, ptr %head, ptr %args, i64 %count, ptr %names) #1 {
 entry:
   %function = get ptr %head Head.general
   %none = icmp eq ptr %names, null
@@ -137,7 +138,7 @@ failed:
 }
 
 ; With the lock: whether there is a call for so many arguments that nobody is in the middle of, and its threads are there.
-define internal ptr @locked(ptr %python, ptr %head, ptr %args, i64 %count, ptr %out) #0 {
+define internal ptr @locked(ptr %python, ptr %head, ptr %args, i64 %count, ptr %out) #1 {
 entry:
   %call = get ptr %head Head.call
   %none = icmp eq ptr %call, null
@@ -174,7 +175,7 @@ leave:
 }
 
 ; A call whose results are made here.
-define internal ptr @made(ptr %python, ptr %call, ptr %args) #0 {
+define internal ptr @made(ptr %python, ptr %call, ptr %args) #1 {
 entry:
   %pair = alloca [2 x ptr]
   %count = get i64 %call Call.result_count
@@ -267,7 +268,7 @@ failed:
 }
 
 ; References that are held by the targets from `from` to before `to`; null is none.
-define internal void @drop(ptr %python, ptr %targets, i64 %from, i64 %to) #0 {
+define internal void @drop(ptr %python, ptr %targets, i64 %from, i64 %to) #1 {
 entry:
   br label %next
 next:
@@ -285,7 +286,7 @@ done:
 }
 
 ; A call whose results go into `out`: an array, or a tuple or list of them.
-define internal ptr @into(ptr %python, ptr %call, ptr %args, ptr %out) #0 {
+define internal ptr @into(ptr %python, ptr %call, ptr %args, ptr %out) #1 {
 entry:
   %count = get i64 %call Call.result_count
   %targets = get ptr %call Call.targets
@@ -350,7 +351,7 @@ failed:
 }
 
 ; Runs what stands in the table, without Python's lock.
-define internal void @run(ptr %python, ptr %call) #0 {
+define internal void @run(ptr %python, ptr %call) #1 {
   %words = get ptr %call Call.words
   %seed = get i64 %call Call.seed
   put i64 %seed %words Words.seed
@@ -367,7 +368,7 @@ define internal void @run(ptr %python, ptr %call) #0 {
 }
 
 ; Whether the arguments and targets are what the routine takes, and results go where nothing else lies; the table has them then.
-define internal i1 @ready(ptr %python, ptr %call, ptr %args) #0 {
+define internal i1 @ready(ptr %python, ptr %call, ptr %args) #1 {
 entry:
   %inputs = get ptr %call Call.inputs
   %input_count = get i64 %call Call.input_count
@@ -444,7 +445,7 @@ no:
 }
 
 ; Whether this is an array of the operand's type and shape with these flags; its address is in the table then, and its range noted.
-define internal i1 @array(ptr %python, ptr %o, ptr %a, i32 %flags, ptr %range) #0 {
+define internal i1 @array(ptr %python, ptr %o, ptr %a, i32 %flags, ptr %range) #1 {
 entry:
   %type = get ptr %a Object.type
   %array_type = get ptr %python Interpreter.array_type
@@ -499,7 +500,7 @@ no:
 }
 
 ; The operand is at its own place; what Python gives cannot overlap it.
-define internal void @place(ptr %o, ptr %range) #0 {
+define internal void @place(ptr %o, ptr %range) #1 {
   %place = get ptr %o Operand.place
   %entry_at = get ptr %o Operand.entry
   store ptr %place, ptr %entry_at, align 8
@@ -510,7 +511,7 @@ define internal void @place(ptr %o, ptr %range) #0 {
 }
 
 ; Whether this is a number that fits; it is written at the operand's place then. NaN and what is not a plain number are left.
-define internal i1 @number(ptr %python, ptr %o, ptr %a, ptr %range) #0 {
+define internal i1 @number(ptr %python, ptr %o, ptr %a, ptr %range) #1 {
 entry:
   %over = alloca i32
   %kind = get i64 %o Operand.kind
@@ -589,6 +590,9 @@ yes:
 no:
   ret i1 0
 }
+
+; To optimise them takes three times as long, and makes no call faster that could be measured.
+attributes #1 = { nounwind noinline optnone }
 """
 
 _GET = re.compile(r"^  %([\w.]+) = get (\w+) (%\w+) (\w+\.\w+)$", re.M)
@@ -597,8 +601,9 @@ _PYTHON = re.compile(r"^  (?:%(\w+) = )?python (\w+) (\w+)\((.*)\)$", re.M)
 _ALIGN = {"ptr": 8, "i64": 8, "double": 8, "i32": 4}
 
 
+@functools.cache
 def caller_text() -> str:
-    """The functions, which call `ocn_call` and use the attributes `#0` of the module they are in."""
+    """The functions, which call `ocn_call` of the module they are in, and its attributes `#1`."""
     fields = _fields()
     serial = iter(range(1 << 30))
 
