@@ -25,6 +25,8 @@ from ocannl_lang.schedule.trees import computes, loop_vars, written
 PARALLEL_CYCLES = 12_000
 # How many rows of a matrix are read side by side.
 _STREAMED_ROWS = 8
+# How many columns of it are read in one go; their sums stay in the first cache meanwhile.
+_STREAMED_COLUMNS = 4096
 # Sums of so few turns are written out.
 _SHORT_SUM = 9
 # So many turns of a long sum are written out, where the sum is not short and runs often.
@@ -386,7 +388,7 @@ def _streamed(r: Region, tile: Tile, lanes: int) -> list[Transform] | None:
     ]
     if not far or v.size < 4 * width or k.size < 4 * _STREAMED_ROWS:
         return None
-    count = max(2, 2 * round(v.size / 2048))
+    count = max(2, 2 * round(v.size / _STREAMED_COLUMNS))
     columns = -(-v.size // count // width) * width
     steps: list[Transform] = []
     if r.chain[-1] is not v:

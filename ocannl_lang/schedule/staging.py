@@ -6,14 +6,19 @@ in the second cache, side by side, whatever the distances in the original are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from ocannl_lang.codegen.llvm.types import SIZES
 from ocannl_lang.loops.facts import stride
 from ocannl_lang.loops.ir import Access, Affine, Buffer, Var, accesses
 from ocannl_lang.loops.lower_expr import substitute_index
 from ocannl_lang.schedule.ir import Compute, Loop, Space, Stmt
 from ocannl_lang.schedule.legality import IllegalTransform
 from ocannl_lang.schedule.trees import computes, loop_vars, replaced, written
+
+# Addresses that far apart meet in one place of the first cache.
+_CACHE_WAY = 4096
 
 
 def stage(
@@ -45,6 +50,10 @@ def stage(
 
 def _memory(operand: Buffer, shape: tuple[int, ...], free: list[Buffer], spaces: dict[Buffer, Space]) -> Buffer:
     """Memory for a copy: some that is free and has room along every axis, or more."""
+    size = SIZES.get(operand.prec, 4)
+    if len(shape) > 2 and math.prod(shape[1:]) * size % _CACHE_WAY == 0:
+        # Else what is written one after the other, a part of each tile, would meet in few places of the caches.
+        shape = (shape[0], shape[1] + 1, *shape[2:])
     for b in free:
         if len(shape) <= len(b.shape) and all(n <= room for n, room in zip(reversed(shape), reversed(b.shape))):
             free.remove(b)

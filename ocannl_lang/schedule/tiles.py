@@ -37,6 +37,8 @@ _SECOND_CACHE = 512 * 1024
 # Stretches of long sums, and how many columns are taken at a time: their block stays in the third cache.
 _LONG_SUM = 512
 _COLUMNS = 512
+# Fewer rows use a block too briefly to fetch it from there: it stays in the second cache then.
+_REUSED_ROWS = 96
 # With so many columns copying the rows pays as well.
 _MANY_COLUMNS = 160
 # Copying a block pays where so many rows use it.
@@ -332,8 +334,9 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         # One tile's columns at a time, into the first cache.
         many = math.prod(x.size for x, _ in tile.rows) >= _MANY_ROWS
         return Blocking(operand, width, None, None, 0) if many and _crowded(operand, k, size) else None
-    columns = _columns(v.size, width, _COLUMNS)
     stretch = _stretch(k.size, _LONG_SUM)
+    few = math.prod(x.size for x, _ in tile.rows) < _REUSED_ROWS
+    columns = _columns(v.size, width, _SECOND_CACHE // 2 // (size * (stretch or k.size)) if few else _COLUMNS)
     across = _across_rows(r, tile, operand, size, columns)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 

@@ -79,10 +79,11 @@ def _past(kernel: Kernel, target: Target) -> frozenset[Buffer]:
     if target.arch not in _FENCES:
         return frozenset()
     read = {kernel.base(a.buffer) for c in _computes(kernel.body) for a in accesses(c.value)}
+    read.update(kernel.base(c.target.buffer) for c in _computes(kernel.body) if c.accum != "set")
     found: set[Buffer] = set()
     for c in _computes(kernel.body):
         b = c.target.buffer
-        if b not in kernel.spaces and c.accum == "set" and kernel.base(b) not in read:
+        if b not in kernel.spaces and kernel.base(b) not in read:
             if b.size * SIZES.get(b.prec, 4) >= PAST_BYTES:
                 found.add(b)
     return frozenset(found)
