@@ -7,14 +7,17 @@ of a context and called.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ocannl_lang.codegen.linked import linked, process_executor
+from ocannl_lang.codegen.linked import is_linked, linked, process_executor
 from ocannl_lang.codegen.llvm.compile import object_code, object_name
 from ocannl_lang.codegen.llvm.kernel import Function, function_of
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
@@ -25,6 +28,7 @@ from ocannl_lang.loops.ir import Buffer, Program
 from ocannl_lang.loops.optimise import optimise
 from ocannl_lang.resources import cache_dir
 from ocannl_lang.schedule.groups import schedule
+from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
 from ocannl_lang.schedule.text import dump
@@ -99,15 +103,26 @@ def compile_program(program: Program, *, threads: int = 1, target: Target | None
     `target`: what to compile for, if not for all that this machine can do; it must be able to run here.
     """
     target = target or host_target()
-    return _assemble(program, plan_program(program, target), target, threads)
+    with _Code(target) as code:
+        return _assemble(program, plan_program(program, target, code.add), threads, code)
 
 
-def plan_program(program: Program, target: Target) -> Plan:
-    """The kernels of a program and their memory."""
+def assemble(program: Program, planned: Plan, target: Target, threads: int = 1) -> CompiledProgram:
+    """Machine code for a program whose kernels are planned."""
+    with _Code(target) as code:
+        return _assemble(program, planned, threads, code)
+
+
+def plan_program(program: Program, target: Target, made: Callable[[Kernel], object] | None = None) -> Plan:
+    """The kernels of a program and their memory. `made` is told each kernel at once; a few of them may not be needed in the end."""
     for b in program.buffers():
         scalar_type(b.prec)
     prepared = optimise(prepare(program))
-    kernels = schedule(prepared, target)
+    kernels: list[Kernel] = []
+    for kernel in schedule(prepared, target):
+        kernels.append(kernel)
+        if made is not None:
+            made(kernel)
     copies = [(p, b, group_kernels([copy(p, b)], [p], target)) for p, b in prepared.stores]
     return plan(prepared, kernels, copies)
 
@@ -133,11 +148,65 @@ def llvm_text(program: Program) -> str:
     return "\n\n".join(function_of(k, target).text for k in plan_program(program, target).kernels)
 
 
-def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> CompiledProgram:
-    functions = [function_of(k, target) for k in planned.kernels]
-    symbols = _symbols(functions, target)
-    texts = {symbol: _module_text(f, symbol) for symbol, f in zip(symbols, functions, strict=True)}
-    addresses, keep = linked(symbols, lambda symbol: object_code(texts[symbol], target, cache_dir()))
+# How long Python runs one thread while another waits, in seconds, where LLVM's small calls and planning take turns.
+_TURN = 0.0002
+_turns: list[float] = []
+_turns_lock = threading.Lock()
+
+
+def _shorten_turns() -> None:
+    with _turns_lock:
+        _turns.append(sys.getswitchinterval())
+        sys.setswitchinterval(min(_turns[0], _TURN))
+
+
+def _restore_turns() -> None:
+    with _turns_lock:
+        last = _turns.pop()
+        if not _turns:
+            sys.setswitchinterval(last)
+
+
+class _Code:
+    """The code of kernels, made while others are still being planned: LLVM works without Python's lock.
+
+    To be used as a context, in which kernels are added and `link` gives where their code is.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.texts: dict[str, str] = {}
+        self._objects: dict[str, Future[bytes]] = {}
+        self._cache = cache_dir()
+        self._worker = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> _Code:
+        _shorten_turns()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        _restore_turns()
+        self._worker.shutdown(wait=kind is None, cancel_futures=True)
+
+    def add(self, kernel: Kernel) -> tuple[Function, str]:
+        """A kernel's function, and its name in this process: equal ones have the same."""
+        f = function_of(kernel, self.target)
+        symbol = "k" + hashlib.sha256(self.target.key.encode() + f.text.encode()).hexdigest()[:24]
+        if symbol not in self.texts:
+            self.texts[symbol] = text = f.text.replace("@kernel(", f"@{symbol}(")
+            if not is_linked(symbol):
+                self._objects[symbol] = self._worker.submit(object_code, text, self.target, self._cache)
+        return f, symbol
+
+    def link(self, symbols: Sequence[str]) -> tuple[list[int], tuple[object, ...]]:
+        """The addresses of functions, and what keeps them alive."""
+        return linked(symbols, lambda symbol: self._objects[symbol].result())
+
+
+def _assemble(program: Program, planned: Plan, threads: int, code: _Code) -> CompiledProgram:
+    added = [code.add(kernel) for kernel in planned.kernels]
+    functions, symbols = [f for f, _ in added], tuple(symbol for _, symbol in added)
+    addresses, keep = code.link(symbols)
     table, places, constants, size = _table(program, planned, functions)
     steps = tuple(Step(addresses[i], tuple(table[b] for b in f.buffers), f.turns) for i, f in enumerate(functions))
     return CompiledProgram(
@@ -152,7 +221,7 @@ def _assemble(program: Program, planned: Plan, target: Target, threads: int) -> 
         size,
         max((f.scratch for f in functions), default=0),
         symbols,
-        {symbol: object_name(text, target) for symbol, text in texts.items()},
+        {symbol: object_name(code.texts[symbol], code.target) for symbol in symbols},
         keep,
     )
 
@@ -189,16 +258,6 @@ def _table(
                 constants.append((entries[home], np.ascontiguousarray(b.value, dtype(b.prec)).reshape(b.shape)))
         table[b] = entries[home]
     return table, places, constants, size
-
-
-def _symbols(functions: Sequence[Function], target: Target) -> tuple[str, ...]:
-    """The names of kernels in this process: equal ones have the same."""
-    key = target.key.encode()
-    return tuple("k" + hashlib.sha256(key + f.text.encode()).hexdigest()[:24] for f in functions)
-
-
-def _module_text(function: Function, symbol: str) -> str:
-    return function.text.replace("@kernel(", f"@{symbol}(")
 
 
 def executor_object() -> str:

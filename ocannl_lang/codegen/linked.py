@@ -13,6 +13,11 @@ _linked: dict[str, tuple[int, object]] = {}
 _executors: list[Executor] = []
 
 
+def is_linked(symbol: str) -> bool:
+    """Whether a function is in this process already; it stays."""
+    return symbol in _linked
+
+
 def linked(symbols: Sequence[str], code: Callable[[str], bytes]) -> tuple[list[int], tuple[object, ...]]:
     """The address of each symbol, and what keeps the code alive. `code` gives the object of one that is not linked yet."""
     with _lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
@@ -28,7 +28,7 @@ _COLUMNS = 32
 _MOST_EPILOGUE = 100
 
 
-def schedule(program: Program, target: Target) -> list[Kernel]:
+def schedule(program: Program, target: Target) -> Iterator[Kernel]:
     """The kernels of a program whose results and stored contents are temporaries of their own, in the order in which they run."""
     groups = grouped(program)
     outside = kept(program)
@@ -37,11 +37,9 @@ def schedule(program: Program, target: Target) -> list[Kernel]:
         for a in g:
             for r in reads(a):
                 readers.setdefault(r.buffer, set()).add(n)
-    kernels: list[Kernel] = []
     for n, g in enumerate(groups):
         needed = [a.target.buffer for a in g if a.target.buffer in outside or readers.get(a.target.buffer, set()) - {n}]
-        kernels.extend(from_template(g, needed, target.key, functools.partial(group_kernels, g, needed, target)))
-    return kernels
+        yield from from_template(g, needed, target.key, functools.partial(group_kernels, g, needed, target))
 
 
 def grouped(program: Program) -> list[list[Assign]]:

@@ -33,7 +33,7 @@ def pointwise(value: Expr, inputs: list[Buffer], v: Var, prec: str) -> Program:
 
 
 def texts(program: Program, target: Target) -> list[str]:
-    kernels = schedule(optimise(prepare(program)), target)
+    kernels = list(schedule(optimise(prepare(program)), target))
     return [objects.assembly(function_of(k, target).text, target) for k in kernels]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocannl_lang.codegen.cpu import _assemble
+from ocannl_lang.codegen.cpu import assemble
 from ocannl_lang.codegen.llvm.target import Target, host_target
 from ocannl_lang.codegen.reference import run_program
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Expr, Program, Var, accesses
@@ -195,7 +195,7 @@ def check(program: Program, storage: dict[Buffer, np.ndarray], seed: int) -> Non
     expected = run_program(program, expected_storage)
     try:
         planned = plan(prepared, kernels, copies)
-        runs = [_assemble(program, planned, target, threads) for threads in (1, 3)]
+        runs = [assemble(program, planned, target, threads) for threads in (1, 3)]
     except Exception as e:
         raise AssertionError(note) from e
     for compiled in runs:
