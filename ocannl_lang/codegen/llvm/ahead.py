@@ -8,13 +8,13 @@ import math
 from ocannl_lang.codegen.llvm.access import linear, prefetch, strides
 from ocannl_lang.codegen.llvm.context import Context
 from ocannl_lang.codegen.llvm.types import SIZES, llvm_type
-from ocannl_lang.loops.ir import Access, Affine
+from ocannl_lang.loops.ir import Access, Affine, accesses
 from ocannl_lang.schedule.ir import Loop, Stmt
 from ocannl_lang.schedule.trees import computes
 
 _LINE_BYTES = 64
 # What is smaller is in the caches anyway.
-_LARGE_BYTES = 2 * 1024 * 1024
+_LARGE_BYTES = 64 * 1024
 _LONG_SUM = 96
 _MOST_ROWS = 16
 
@@ -24,10 +24,11 @@ def fetch_targets(ctx: Context, loop: Loop) -> None:
     sums = [n for n, s in enumerate(loop.body) if isinstance(s, Loop) and s.kind == "serial"]
     if len(sums) != 1 or _turns(loop.body[sums[0]]) < _LONG_SUM:
         return
-    for c in computes(loop.body[sums[0] + 1 :]):
-        b = c.target.buffer
-        if c.accum != "set" and b not in ctx.spaces and b.size * SIZES[b.prec] >= _LARGE_BYTES:
-            _fetch(ctx, c.target)
+    later = computes(loop.body[sums[0] + 1 :])
+    found = [c.target for c in later if c.accum != "set"] + [a for c in later for a in accesses(c.value)]
+    for a in dict.fromkeys(found):
+        if a.buffer not in ctx.spaces and a.buffer.size * SIZES[a.buffer.prec] >= _LARGE_BYTES:
+            _fetch(ctx, a)
 
 
 def _turns(s: Stmt) -> int:
