@@ -168,3 +168,27 @@ def stride(access: Access, var: Var) -> int | None:
                 if var in variables(value):
                     return None
     return total
+
+
+# A matrix of fewer elements comes from caches, in which pieces of rows are as good as rows.
+_LARGE_MATRIX = 1024 * 1024
+_LONG_ROW = 512
+
+
+def streamed_rows(a: Assign) -> tuple[Var, Var] | None:
+    """The loops over the rows and the columns of a large matrix in a product of a vector with it, which reads it once; else None."""
+    own = target_vars(a)
+    sums = [v for v in a.loops if v not in own and v.size != 1]
+    if a.accum != "add" or len(sums) != 1 or turns(a.loops) < _LARGE_MATRIX:
+        return None
+    (k,) = sums
+    read = accesses(a.value)
+    columns = [
+        v for v in own if v.size >= _LONG_ROW and any(stride(x, v) == 1 and (stride(x, k) or 0) >= v.size for x in read)
+    ]
+    others = math.prod(v.size for v in own if v not in columns)
+    # Each number of the matrix belongs to one turn.
+    once = any(math.prod(v.size for v in a.loops if stride(x, v)) == turns(a.loops) <= x.buffer.size for x in read)
+    if len(columns) != 1 or any(x.guarded for x in read) or not once or columns[0].size < 16 * others:
+        return None
+    return k, columns[0]

@@ -12,6 +12,7 @@ from ocannl_lang.loops.passes.inline import inline
 from ocannl_lang.loops.passes.merge import merge_chains
 from ocannl_lang.loops.passes.one_hot import use_positions
 from ocannl_lang.loops.passes.pad import pad_windows
+from ocannl_lang.loops.passes.parts import take_in_parts
 from ocannl_lang.loops.passes.simplify import simplify
 
 
@@ -35,6 +36,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("dead again", remove_dead),
     Pass("inline again", inline),
     Pass("pad", pad_windows),
+    Pass("parts", take_in_parts),
     Pass("simplify at last", simplify),
     Pass("dead at last", remove_dead),
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ocannl_lang.codegen.llvm.target import Target
-from ocannl_lang.loops.facts import cost, covers, kept, nodes, reads, target_vars, turns
+from ocannl_lang.loops.facts import cost, covers, kept, nodes, reads, streamed_rows, target_vars, turns
 from ocannl_lang.loops.ir import Access, Assign, Buffer, Dynamic, Program, Var, accesses
 from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import PARALLEL_CYCLES, group_kernels
@@ -198,6 +198,9 @@ def _stands_alone(a: Assign) -> bool:
     """Assignments that are not simply loops over a whole target keep a kernel for themselves; so do copies of persistent
     buffers, which are left out where the copy takes the place of the original."""
     if isinstance(a.value, Access) and a.value.index == a.target.index and a.value.buffer.role in ("param", "state"):
+        return True
+    if streamed_rows(a) is not None:
+        # What is done to its few results would keep the loops from the order in which the matrix lies.
         return True
     return not covers(a) or any(v.size == 0 for v in a.loops) or any(isinstance(i, Dynamic) for i in a.target.index)
 

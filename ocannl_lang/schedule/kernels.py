@@ -388,13 +388,18 @@ def _streamed(r: Region, tile: Tile, lanes: int) -> list[Transform] | None:
     ]
     if not far or v.size < 4 * width or k.size < 4 * _STREAMED_ROWS:
         return None
-    count = max(2, 2 * round(v.size / _STREAMED_COLUMNS))
-    columns = -(-v.size // count // width) * width
+    others = [x for x in r.chain if x is not v]
     steps: list[Transform] = []
     if r.chain[-1] is not v:
-        steps.append(Order(tuple(x.name for x in (*(x for x in r.chain if x is not v), v))))
-    name = f"{v.name}.i.i"
-    steps += [Split(v.name, columns), Split(f"{v.name}.i", width), Block(k.name, _STREAMED_ROWS, f"{v.name}.o")]
+        steps.append(Order(tuple(x.name for x in (*others, v))))
+    name, within = v.name, others[-1].name if others else ""
+    if v.size > _STREAMED_COLUMNS or math.prod(x.size for x in others) < 2:
+        # Threads share the columns.
+        count = max(2, 2 * round(v.size / _STREAMED_COLUMNS))
+        steps.append(Split(name, -(-v.size // count // width) * width))
+        name, within = f"{name}.i", f"{name}.o"
+    steps += [Split(name, width), Block(k.name, _STREAMED_ROWS, within)]
+    name += ".i"
     return [*steps, Mark(name, "vector"), Sink(name), Split(k.name, _STREAMED_ROWS), Mark(f"{k.name}.i", "unrolled")]
 
 

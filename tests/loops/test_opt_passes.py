@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocannl_lang.codegen.cpu import compile_program
 from ocannl_lang.codegen.reference import run_program
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Const, Dynamic, Expr, Position, Program, Var
 from ocannl_lang.loops.optimise import PASSES, optimise
@@ -117,3 +118,45 @@ def test_equal_assignments_are_shared() -> None:
     both = Apply("mul", (Access(sums[0], at(i)), Access(sums[1], at(i))), "f32")
     steps.append(Assign(Access(y, at(i)), "set", True, (i,), both))
     assert len(optimise(Program("p", (x,), (y,), steps)).assigns) == 2
+
+
+def vector_matrix(rows: int, columns: int, count: int = 1) -> Program:
+    x, m, y = (
+        Buffer("x", (count, rows), "f32", "input"),
+        Buffer("m", (rows, columns), "f32", "input"),
+        Buffer("y", (count, columns), "f32"),
+    )
+    i, j, k = Var("i", count), Var("j", columns), Var("k", rows)
+    product = Apply("mul", (Access(x, at(i, k)), Access(m, at(k, j))), "f32")
+    z = Buffer("z", (count, columns), "f32")
+    return Program("p", (x, m), (z,), [
+        Assign(Access(y, at(i, j)), "add", True, (i, j, k), product),
+        Assign(Access(z, at(i, j)), "set", True, (i, j), Apply("add", (Access(y, at(i, j)), Const(1.0, "f32")), "f32")),
+    ])  # fmt: skip
+
+
+def test_a_vector_times_a_large_matrix_is_taken_in_parts() -> None:
+    for rows, columns in ((1024, 1100), (2048, 513), (1028, 4096)):
+        program = vector_matrix(rows, columns)
+        parted = optimise(program)
+        verify(parted)
+        assert any(a.target.buffer.name == "y.parts" for a in parted.assigns)
+        rng = np.random.default_rng(0)
+        storage = {b: rng.integers(-3, 4, b.shape).astype(np.float32) for b in program.inputs}
+        expected = run_program(program, dict(storage))
+        runs = [compile_program(program, threads=n).run(storage) for n in (1, 2, 3)]
+        for (got,) in runs:
+            np.testing.assert_array_equal(got, expected[0])
+        storage = {b: rng.standard_normal(b.shape).astype(np.float32) for b in program.inputs}
+        bits = {compile_program(program, threads=n).run(storage)[0].tobytes() for n in (1, 2, 3, 8)}
+        assert len(bits) == 1
+
+
+def test_other_products_are_not_taken_in_parts() -> None:
+    for program in (
+        vector_matrix(64, 1100),
+        vector_matrix(1026, 1100),
+        vector_matrix(1024, 5000),
+        vector_matrix(1024, 1100, 2),
+    ):
+        assert not any(a.target.buffer.name.endswith(".parts") for a in optimise(program).assigns)
