@@ -527,7 +527,10 @@ class _Model:
                 seen.append(a)
                 reads.append(self._read(a, 1.0))
         if c.target.index and not summed:
-            reads.append(self._read(c.target, 1.5))
+            # Lanes whose lines meet in one place of the first cache drive each other out.
+            step = stride(c.target, self.vector) if self.vector is not None else 0
+            meet = step and step * SIZES.get(c.target.buffer.prec, 4) % (_FIRST_CACHE // _WAYS) == 0
+            reads.append(self._read(c.target, 12.0 if meet else 1.5))
         return _Work(max(1, cost(c.value) + (0 if fused or not summed else 1)), tuple(reads))
 
     def _read(self, a: Access, times: float) -> _Read:
