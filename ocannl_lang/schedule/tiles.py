@@ -37,9 +37,9 @@ _SECOND_CACHE = 512 * 1024
 # Stretches of long sums, and how many columns are taken at a time: their block stays in the third cache.
 _LONG_SUM = 512
 _COLUMNS = 512
-# Fewer rows use a block too briefly to fetch it from there: it stays in the second cache then.
-_REUSED_ROWS = 96
-# With so many columns copying the rows pays as well.
+# Smaller rows of the other operand leave room for the block in the second cache; larger ones are copied in blocks themselves.
+_LARGE_ROWS = 2 * 1024 * 1024
+# With fewer columns copying the rows does not pay.
 _MANY_COLUMNS = 160
 # Copying a block pays where so many rows use it.
 _LEAST_ROWS = 16
@@ -335,19 +335,19 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         many = math.prod(x.size for x, _ in tile.rows) >= _MANY_ROWS
         return Blocking(operand, width, None, None, 0) if many and _crowded(operand, k, size) else None
     stretch = _stretch(k.size, _LONG_SUM)
-    few = math.prod(x.size for x, _ in tile.rows) < _REUSED_ROWS
-    columns = _columns(v.size, width, _SECOND_CACHE // 2 // (size * (stretch or k.size)) if few else _COLUMNS)
-    across = _across_rows(r, tile, operand, size, columns)
+    many = math.prod(x.size for x, _ in tile.rows) * k.size * size >= _LARGE_ROWS
+    columns = _columns(v.size, width, _COLUMNS if many else _SECOND_CACHE // 2 // (size * (stretch or k.size)))
+    across = _across_rows(r, tile, operand, size, many=many and columns >= _MANY_COLUMNS)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 
 
-def _across_rows(r: Region, tile: Tile, operand: Access, size: int, columns: int) -> Access | None:
-    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or many columns use it."""
+def _across_rows(r: Region, tile: Tile, operand: Access, size: int, *, many: bool) -> Access | None:
+    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or `many` of them are large."""
     others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
     if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
         return None
     (a,), row = others, tile.rows[0][0]
-    if columns >= _MANY_COLUMNS and row.size >= _MANY_ROWS and not stride(a, tile.vector or row):
+    if many and row.size >= _MANY_ROWS and not stride(a, tile.vector or row):
         return a
     far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
     return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None
