@@ -21,7 +21,7 @@ from ocannl_lang.codegen.linked import is_linked, linked, process_executor
 from ocannl_lang.codegen.llvm.compile import object_code, object_name
 from ocannl_lang.codegen.llvm.kernel import Function, function_of
 from ocannl_lang.codegen.llvm.pool import executor as executor_text
-from ocannl_lang.codegen.llvm.target import Target, host_target
+from ocannl_lang.codegen.llvm.target import Target, host_target, shared_by
 from ocannl_lang.codegen.llvm.types import Unsupported, scalar_type
 from ocannl_lang.graph.dtypes import dtype
 from ocannl_lang.loops.ir import Buffer, Program
@@ -32,7 +32,7 @@ from ocannl_lang.schedule.ir import Kernel
 from ocannl_lang.schedule.kernels import group_kernels
 from ocannl_lang.schedule.memory import Arena, Outside, Plan, copy, plan, prepare
 from ocannl_lang.schedule.text import dump
-from ocn_runtime.cpu import Executor, Routine, Step
+from ocn_runtime.cpu import Executor, Routine, Step, default_threads
 
 Array = NDArray[Any]
 
@@ -102,7 +102,7 @@ def compile_program(program: Program, *, threads: int = 1, target: Target | None
 
     `target`: what to compile for, if not for all that this machine can do; it must be able to run here.
     """
-    target = target or host_target()
+    target = shared_by(target or host_target(), threads)
     with _Code(target) as code:
         return _assemble(program, plan_program(program, target, code.add), threads, code)
 
@@ -129,7 +129,7 @@ def plan_program(program: Program, target: Target, made: Callable[[Kernel], obje
 
 def schedule_text(program: Program, target: Target | None = None) -> str:
     """The kernels in the order in which they run, and where their buffers lie; on this machine if not on another `target`."""
-    found = plan_program(program, target or host_target())
+    found = plan_program(program, target or shared_by(host_target(), default_threads()))
     origins = {a.target.buffer: a.origin for a in reversed(program.assigns)}
     places = {b: f"{o.source.path}:{o.line}" for b, o in origins.items() if o is not None}
     lines = [dump(found.kernels, places), f"arena: {found.arena} bytes"]

@@ -262,9 +262,7 @@ class OpenedRoutine:
         opened = self.opened
         if opened.options.backend != "cpu" or not opened.saved.key:
             return None
-        from ocannl_lang.codegen.llvm.target import host_target
-
-        found = saved.load_routine(opened.saved.key, host_target().key, self.signature.name, shapes)
+        found = saved.load_routine(opened.saved.key, self._machine(), self.signature.name, shapes)
         if found is None:
             return None
         code = _linked(found)
@@ -286,7 +284,7 @@ class OpenedRoutine:
             found.places,
             found.arena,
             found.scratch,
-            opened.options.threads or default_threads(),
+            self._threads,
             keep,
         )
         return Ready(
@@ -294,6 +292,16 @@ class OpenedRoutine:
             tuple(Taken(shape, d, n) for shape, d, n in zip(shapes, self.dtypes, found.limits, strict=True)),
             tuple(Taken(shape, DTYPES[precision]) for shape, precision in found.results),
         )
+
+    @property
+    def _threads(self) -> int:
+        return self.opened.options.threads or default_threads()
+
+    def _machine(self) -> str:
+        """What code is made for."""
+        from ocannl_lang.codegen.llvm.target import host_target
+
+        return f"{host_target().key} {self._threads}"
 
     def _compiled(self, arrays: Sequence[Array], shapes: tuple[tuple[int, ...], ...]) -> Ready:
         compiled = self.compiled
@@ -313,7 +321,6 @@ class OpenedRoutine:
 
     def _keep(self, shapes: tuple[tuple[int, ...], ...], executable: Executable, limits: Sequence[int | None]) -> None:
         from ocannl_lang.codegen.cpu import executor_object
-        from ocannl_lang.codegen.llvm.target import host_target
 
         code = executable.compiled
         made = self.opened.program.initials
@@ -333,7 +340,7 @@ class OpenedRoutine:
             tuple(Bound(code.table[b], b.key, tuple(b.shape), b.prec, initials.get(b.key)) for b in code.persistent),
             tuple(Constant(entry, a.shape, dtype_name(a.dtype), a.tobytes()) for entry, a in code.constants),
         )
-        saved.save_routine(self.opened.saved.key, host_target().key, self.signature.name, shapes, record)
+        saved.save_routine(self.opened.saved.key, self._machine(), self.signature.name, shapes, record)
 
 
 def _linked(found: SavedRoutine) -> tuple[Executor, list[Step], object] | None:

@@ -39,7 +39,9 @@ def schedule(program: Program, target: Target) -> Iterator[Kernel]:
                 readers.setdefault(r.buffer, set()).add(n)
     for n, g in enumerate(groups):
         needed = [a.target.buffer for a in g if a.target.buffer in outside or readers.get(a.target.buffer, set()) - {n}]
-        yield from from_template(g, needed, target.key, functools.partial(group_kernels, g, needed, target))
+        yield from from_template(
+            g, needed, f"{target.key} {target.threads}", functools.partial(group_kernels, g, needed, target)
+        )
 
 
 def grouped(program: Program) -> list[list[Assign]]:

@@ -276,7 +276,7 @@ def _plan_region(r: Region, target: Target, plan: _Plan, turns: int) -> None:
     )
     tile = choose(r, target, ready)
     plan.cycles += turns * tile.cycles
-    blocks = blocking(r, tile, lanes)
+    blocks = blocking(r, tile, lanes, target.threads)
     if blocks is not None:
         plan.regions.append(_Steps(_blocked(r, tile, blocks, lanes)))
         return

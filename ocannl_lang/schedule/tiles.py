@@ -138,11 +138,12 @@ def _longest_share(r: Region, tile: Tile, lanes: int) -> float:
     if v is None or v not in r.chain:
         return 0.5
     width = lanes * tile.chunks
-    blocks = blocking(r, tile, lanes)
+    # Of two, whatever the number: sums must not be taken in another order for it.
+    blocks = blocking(r, tile, lanes, 2)
     if blocks is not None:
-        return share(v.size, blocks.columns)
+        return share(v.size, blocks.columns, 2)
     first, factor = outermost(r, tile, width)
-    return share(first.size, factor)
+    return share(first.size, factor, 2)
 
 
 def outermost(r: Region, tile: Tile, width: int) -> tuple[Var, int]:
@@ -159,12 +160,12 @@ def outermost(r: Region, tile: Tile, width: int) -> tuple[Var, int]:
     return (v, width) if v in r.chain else (r.chain[0], 1)
 
 
-def share(size: int, factor: int) -> float:
-    """What the thread with more to do has of `size` turns in stretches of `factor`, if two share them; the last has the rest, too."""
+def share(size: int, factor: int, threads: int) -> float:
+    """What the thread with most to do has of `size` turns in stretches of `factor`; the last thread has the rest, too."""
     count, rest = divmod(size, factor)
     if count < 2:
         return 1.0
-    return max((count + 1) // 2 * factor, count // 2 * factor + rest) / size
+    return max(-(-count // threads) * factor, max(1, count // threads) * factor + rest) / size
 
 
 def lanes_of(r: Region, target: Target) -> int:
@@ -307,8 +308,11 @@ def _own_turns(a: Access) -> int:
     return math.prod(x.size for i in a.index if isinstance(i, Affine) for x, _ in i.terms)
 
 
-def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
-    """Blocks for a tile whose operand is too large for the second cache, or lies badly; None where tiles alone do."""
+def blocking(r: Region, tile: Tile, lanes: int, threads: int) -> Blocking | None:
+    """Blocks for a tile whose operand is too large for the second cache, or lies badly; None where tiles alone do.
+
+    Columns are shared by `threads`; stretches of the sum do not depend on how many there are.
+    """
     v = tile.vector
     if (
         v is None
@@ -336,7 +340,8 @@ def blocking(r: Region, tile: Tile, lanes: int) -> Blocking | None:
         return Blocking(operand, width, None, None, 0) if many and _crowded(operand, k, size) else None
     stretch = _stretch(k.size, _LONG_SUM)
     many = math.prod(x.size for x, _ in tile.rows) * k.size * size >= _LARGE_ROWS
-    columns = _columns(v.size, width, _COLUMNS if many else _SECOND_CACHE // 2 // (size * (stretch or k.size)))
+    most = _COLUMNS if many else _SECOND_CACHE // 2 // (size * (stretch or k.size))
+    columns = _columns(v.size, width, most, threads)
     across = _across_rows(r, tile, operand, size, many=many and columns >= _MANY_COLUMNS)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 
@@ -360,11 +365,11 @@ def _row_block(tile: Tile, turns: int, size: int) -> int:
     return most // factor * factor
 
 
-def _columns(size: int, width: int, most: int) -> int:
-    """How many columns make a block: few enough to stay in the cache, and such that two threads get equal shares."""
+def _columns(size: int, width: int, most: int, threads: int) -> int:
+    """How many columns make a block: few enough to stay in the cache, and such that threads get equal shares."""
     best, least = size, math.inf
     for c in range(width, max(width, most) + 1, width):
-        cost = 2 * share(size, c) + abs(c - most) * 0.0005
+        cost = threads * share(size, c, threads) + abs(c - most) * 0.0005
         if cost < least:
             best, least = c, cost
     return best

@@ -17,6 +17,7 @@ from ocannl_lang.codegen.llvm.pool import executor as executor_text
 from ocannl_lang.codegen.llvm.target import host_target
 from ocannl_lang.loops.ir import Access, Affine, Apply, Assign, Buffer, Program, Var
 from ocn_runtime import cpu as runtime
+from tests.codegen.test_contractions import einsum
 
 
 def big_program(n: int = 96) -> tuple[Program, dict[Buffer, np.ndarray], list[Buffer]]:
@@ -53,6 +54,27 @@ def test_the_same_bits_with_any_number_of_threads() -> None:
         assert any(s.turns > 1 for s in compiled.steps)
         for _ in range(20):
             assert [r.tobytes() for r in compiled.run(storage)] == first
+
+
+@pytest.mark.parametrize("layout", ["ik,kj->ij", "ki,kj->ij", "ik,jk->ij", "ki,jk->ji"])
+def test_many_threads_get_shares_and_compute_the_same_bits(layout: str) -> None:
+    operands, result = layout.split("->")
+    sizes = {"i": 500, "j": 1000, "k": 700}
+    first, second = operands.split(",")
+    program, inputs = einsum(sizes, first, second, result, epilogue=True)
+    rng = np.random.default_rng(1)
+    storage = {b: rng.standard_normal(b.shape).astype(np.float32) for b in inputs}
+    bits: set[bytes] = set()
+    for threads in (1, 2, 3, 8, 16):
+        compiled = cpu.compile_program(program, threads=threads)
+        # The blocks of columns are a few for few threads, and enough for many.
+        assert max(s.turns for s in compiled.steps) >= min(threads, 8)
+        (got,) = compiled.run(storage)
+        bits.add(got.tobytes())
+    assert len(bits) == 1
+    a, b, bias = (storage[x] for x in inputs)
+    product = np.einsum(layout, a.astype(np.float64), b.astype(np.float64), optimize=True)
+    np.testing.assert_allclose(got, np.maximum(product + bias, 0), rtol=1e-4, atol=1e-3)
 
 
 def test_workers_that_sleep_wake_up() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # What is at least so large is written past the caches: it would push out everything else, and be read before it is written.
 PAST_BYTES = 8 * 1024 * 1024
@@ -16,7 +16,7 @@ class Target:
     """A machine to compile for.
 
     `vector_bytes`: width of a vector register; `registers`: how many there are; `fma`: fused multiply-add in one instruction;
-    `rounds`: floor and the like in one instruction.
+    `rounds`: floor and the like in one instruction; `threads`: how many share large products. What is computed does not depend on that.
     """
 
     triple: str
@@ -26,6 +26,7 @@ class Target:
     registers: int
     fma: bool
     rounds: bool
+    threads: int = 2
 
     @property
     def arch(self) -> str:
@@ -34,8 +35,13 @@ class Target:
 
     @property
     def key(self) -> str:
-        """What makes code for one target differ from code for another."""
+        """The machine alone."""
         return f"{self.triple}/{self.cpu}/{self.features}"
+
+
+def shared_by(target: Target, threads: int) -> Target:
+    """The target for that many threads: at least two, since code for one is not made differently."""
+    return replace(target, threads=max(2, threads))
 
 
 def target_of(triple: str, cpu: str, features: str) -> Target:
