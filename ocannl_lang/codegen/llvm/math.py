@@ -27,6 +27,8 @@ _EXP = {
         0.00019841269876864356, 0.0013888888888883327, 0.008333333333325544, 0.04166666666666667, 0.1666666666666667, 0.5,
     ),
 }  # fmt: skip
+# 2^r on ±½, by Remez' exchange for the relative error
+_EXP2_F32 = (0.000153473201, 0.00134001545, 0.00961848424, 0.0555032808, 0.240226469, 0.693147206, 1.0)
 # (log(1 + f) - f + f²/2) / f³ on √½ - 1 … √2 - 1
 _LOG_F32 = (
     0.0697162054,
@@ -169,6 +171,13 @@ def _plain_exp(o: Ops, x: Value) -> Value:
     y = o.fma(o.mul(r, r), polynomial(o, r, _EXP[r.prec]), r)
     scale = o.bits(o.shl(o.bits(o.add(n, const(_WHOLE["f32"] + 127, "f32")), "i32"), 23), "f32")
     return o.fma(y, scale, scale)
+
+
+def _plain_exp2(o: Ops, x: Value) -> tuple[Value, Value]:
+    """Two numbers whose product is 2^x, in f32 for -126 ≤ x ≤ 127."""
+    n = o.rounded("roundeven", x)
+    power = polynomial(o, o.sub(x, n), _EXP2_F32)
+    return power, o.bits(o.shl(o.bits(o.add(n, const(_WHOLE["f32"] + 127, "f32")), "i32"), 23), "f32")
 
 
 def _exp_parts(o: Ops, x: Value) -> tuple[Value, Value]:
@@ -394,12 +403,16 @@ def gelu(o: Ops, x: Value) -> Value:
 
 def gelu_tanh(o: Ops, x: Value) -> Value:
     """x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³))), Hendrycks and Gimpel's approximation."""
-    inner = o.fma(o.mul(o.mul(x, x), x), const(0.044715, x.prec), x)
     if x.prec == "f32":
-        # The same as x·sigmoid(2·√(2/π)·…).
-        e = _plain_exp(o, _clamped(o, o.mul(inner, const(-2 * 0.7978845608028654, x.prec)), -87.0, 88.0))
-        y = o.fdiv(x, o.add(e, const(1.0, x.prec)))
-        return o.select(o.compare("eq", x, const(-_INF, x.prec)), const(0.0, x.prec), y)
+        # The same as x·sigmoid(2·√(2/π)·…), with a power of two for the exponential.
+        factor = -2 * 0.7978845608028654 * _LOG2E
+        inner = o.fma(o.mul(x, x), const(0.044715 * factor, x.prec), const(factor, x.prec))
+        exponent = o.mul(x, inner)
+        power, scale = _plain_exp2(o, _clamped(o, exponent, -126.0, 127.0))
+        y = o.fdiv(x, o.fma(power, scale, const(1.0, x.prec)))
+        # Beyond that the result is no normal number any more.
+        return o.select(o.compare("gt", exponent, const(127.0, x.prec)), const(0.0, x.prec), y)
+    inner = o.fma(o.mul(o.mul(x, x), x), const(0.044715, x.prec), x)
     t = tanh(o, o.mul(inner, const(0.7978845608028654, x.prec)))
     y = o.mul(o.mul(x, const(0.5, x.prec)), o.add(t, const(1.0, x.prec)))
     return o.select(o.compare("eq", x, const(-_INF, x.prec)), const(0.0, x.prec), y)
