@@ -299,6 +299,8 @@ def test_ctrl_c_in_a_running_program(folder):
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "ocannl_lang", "run", "endless.ocn"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment(),
+        # What runs the tests may ignore it, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline().strip() == b"started"
