@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,6 +103,30 @@ def error_of(diagnostics: Sequence[Diagnostic]) -> OcnError:
     return (OcnShapeError if about_shapes else OcnError)(diagnostics)
 
 
+# A process that is forked while another thread is in a call would wait for that thread, which it does not have. So the locks are taken
+# before, which waits for calls to end.
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_forking = threading.Lock()
+_taken: list[Any] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    for lock in sorted(_locks, key=id):
+        lock.acquire()
+        _taken.append(lock)
+
+
+def _after_fork() -> None:
+    while _taken:
+        _taken.pop().release()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
 class Module(ModuleType):
     """A loaded module: its routines as attributes, `params`, `save` and `load` for what it has learned.
 
@@ -114,6 +139,7 @@ class Module(ModuleType):
         self.__file__ = str(opened.path)
         self._opened = opened
         self._lock = threading.RLock()
+        _locks.add(self._lock)
         self.params = Params(opened, self._lock)
         self.routines: dict[str, Routine] = {
             name: Routine(routine, self._lock) for name, routine in opened.routines.items()
@@ -285,12 +311,18 @@ class Routine(functools.partial[Any]):
             raise self._misfit(f"out has {len(given)} arrays for {len(wanted)} results")
         targets: list[Array] = []
         for number, (value, result) in enumerate(zip(given, wanted, strict=True)):
-            target = as_array(value)
             what = "out" if len(given) == 1 else f"out[{number}]"
+            try:
+                target = as_array(value)
+            except Misfit as error:
+                raise self._misfit(f"{what} {error}") from None
             if not target.flags.writeable or not target.flags.c_contiguous:
                 raise self._misfit(f"{what} cannot be written to in place")
             if target.shape != result.shape:
                 raise self._misfit(f"{what} has the shape {list(target.shape)}, the result {list(result.shape)}")
+            for earlier, other in enumerate(targets):
+                if np.may_share_memory(target, other):
+                    raise self._misfit(f"out[{earlier}] and {what} lie in the same memory")
             targets.append(target)
         direct = all(_is_direct(t, arrays, r.dtype) for t, r in zip(targets, wanted, strict=True))
         with self._lock:

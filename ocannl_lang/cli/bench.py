@@ -55,7 +55,10 @@ class _Shape(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 @click.option("--set", "settings", type=Setting(), multiple=True, help="Another value for a top-level let; may repeat.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads at most.  [default: all cores]")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.001), default=1.0, help="How long each routine is measured.  [default: 1]"
+    "--seconds",
+    type=click.FloatRange(min=0.001, max=86400),
+    default=1.0,
+    help="How long each routine is measured.  [default: 1]",
 )
 @click.option(
     "--sort",

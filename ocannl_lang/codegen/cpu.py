@@ -6,12 +6,13 @@ of a context and called.
 
 from __future__ import annotations
 
+import _thread
 import hashlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,13 @@ class _Code:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.texts: dict[str, str] = {}
-        self._objects: dict[str, Future[bytes]] = {}
+        self._objects: dict[str, bytes | BaseException] = {}
         self._cache = cache_dir()
-        self._worker = ThreadPoolExecutor(1)
+        # Queues and threads without locks of Python's own, which a handler of a signal that compiles, too, would wait for.
+        self._wanted: SimpleQueue[str | None] = SimpleQueue()
+        self._ready: SimpleQueue[tuple[str, bytes | BaseException]] = SimpleQueue()
+        self._asked: set[str] = set()
+        self._given_up = False
 
     def __enter__(self) -> _Code:
         _shorten_turns()
@@ -186,21 +191,43 @@ class _Code:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         _restore_turns()
-        self._worker.shutdown(wait=kind is None, cancel_futures=True)
+        self._given_up = kind is not None
+        self._wanted.put(None)
+
+    def _work(self) -> None:
+        while (symbol := self._wanted.get()) is not None and not self._given_up:
+            try:
+                found: bytes | BaseException = object_code(self.texts[symbol], self.target, self._cache)
+            except BaseException as error:
+                found = error
+            self._ready.put((symbol, found))
+
+    def _object(self, symbol: str) -> bytes:
+        """The object of a function, once it is there."""
+        while symbol not in self._objects:
+            made, found = self._ready.get()
+            self._objects[made] = found
+        found = self._objects[symbol]
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def add(self, kernel: Kernel) -> tuple[Function, str]:
         """A kernel's function, and its name in this process: equal ones have the same."""
         f = function_of(kernel, self.target)
         symbol = "k" + hashlib.sha256(self.target.key.encode() + f.text.encode()).hexdigest()[:24]
         if symbol not in self.texts:
-            self.texts[symbol] = text = f.text.replace("@kernel(", f"@{symbol}(")
+            self.texts[symbol] = f.text.replace("@kernel(", f"@{symbol}(")
             if not is_linked(symbol):
-                self._objects[symbol] = self._worker.submit(object_code, text, self.target, self._cache)
+                if not self._asked:
+                    _thread.start_new_thread(self._work, ())
+                self._asked.add(symbol)
+                self._wanted.put(symbol)
         return f, symbol
 
     def link(self, symbols: Sequence[str]) -> tuple[list[int], tuple[object, ...]]:
         """The addresses of functions, and what keeps them alive."""
-        return linked(symbols, lambda symbol: self._objects[symbol].result())
+        return linked(symbols, self._object)
 
 
 def _assemble(program: Program, planned: Plan, threads: int, code: _Code) -> CompiledProgram:

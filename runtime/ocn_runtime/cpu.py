@@ -106,6 +106,8 @@ def pool(executor: Executor, threads: int) -> int:
         found = _pools.get(key)
         if found is None:
             found = aligned(POOL_BYTES)
+            # For ever: a thread that Python does not wait for at its end may still be in a call.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(found))
             start = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)(executor.pool_start)
             start(address(found), threads)
             _pools[key] = found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -144,6 +145,35 @@ def test_results_into_given_arrays(m):
     first, second = np.empty((2, 3), np.float32), np.empty((), np.float32)
     m.several(X, 1, out=(first, second))
     assert np.array_equal(first, X + 1) and second == 5
+
+
+def test_out_that_holds_no_array_or_the_same_one_twice(m):
+    first = np.empty((2, 3), np.float32)
+    with pytest.raises(ocn.OcnError, match=r"out\[1\] cannot be read as an array: it is a NoneType"):
+        m.several(X, 1, out=(first, None))
+    with pytest.raises(ocn.OcnError, match=r"out\[0\] and out\[1\] lie in the same memory"):
+        m.several(X, 1, out=(first, first[0, :1].reshape(())))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_calls_what_another_thread_was_in_the_middle_of(tmp_path):
+    (tmp_path / "x.ocn").write_text("routine f(a: f32[n, n]) -> f32[n, n]:\n    return a +*{i, k; k, j => i, j} a\n")
+    text = f"""
+import os, threading, time, numpy as np, ocannl_lang
+m = ocannl_lang.load({str(tmp_path / "x.ocn")!r})
+a = np.ones((300, 300), np.float32)
+expected = m.f(a)
+def calls():
+    while True: m.f(a)
+threading.Thread(target=calls, daemon=True).start()
+time.sleep(0.05)
+for _ in range(5):
+    child = os.fork()
+    if child == 0: os._exit(not np.array_equal(m.f(a), expected))
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    # The thread is still in a call when Python ends.
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", text], timeout=300).returncode == 0
 
 
 @pytest.mark.parametrize(

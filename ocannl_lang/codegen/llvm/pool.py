@@ -3,7 +3,7 @@
     void ocn_call(ptr call)                                       runs `count` steps of {function, slots, turns, spare}, by
                                                                   {steps, count, table, pool, scratch, bytes of it for a thread}
     i32  ocn_pool_start(ptr pool, i32 threads)                    starts threads - 1 workers; gives how many run, with the caller
-    void ocn_pool_stop(ptr pool)                                  ends them
+    void ocn_pool_stop(ptr pool)                                  ends them, once no call uses the pool; nobody can use it again
 
 and the function by which Python calls, see `caller`.
 
@@ -31,8 +31,6 @@ _SCRATCH, _OWN, _MUTEX, _CONDITION = 296, 304, 320, 448
 _WORKERS = 640  # {pool, index, thread id, the step whose share was taken} for each
 
 _COMMON = """
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-
 define internal void @share(ptr %pool, i32 %index) #0 {
 entry:
   %fp = getelementptr i8, ptr %pool, i64 FUNCTION
@@ -298,6 +296,21 @@ done:
 
 define void @ocn_pool_stop(ptr %pool) #0 {
 entry:
+  %bp = getelementptr i8, ptr %pool, i64 BUSY
+  br label %try
+try:
+  %n = phi i64 [ 0, %entry ], [ %n2, %again ]
+  %got = cmpxchg ptr %bp, i32 0, i32 1 acq_rel acquire
+  %free = extractvalue { i32, i1 } %got, 1
+  br i1 %free, label %mine, label %again
+again:
+  call void @lend_time()
+  %n2 = add i64 %n, 1
+  %patient = icmp ult i64 %n2, 1000000
+  br i1 %patient, label %try, label %left
+left:
+  ret void
+mine:
   %stp = getelementptr i8, ptr %pool, i64 STOP
   store atomic i32 1, ptr %stp release, align 4
   call void @announce(ptr %pool)
@@ -305,7 +318,7 @@ entry:
   %threads = load i32, ptr %hp, align 4
   br label %next
 next:
-  %i = phi i32 [ 1, %entry ], [ %j, %join ]
+  %i = phi i32 [ 1, %mine ], [ %j, %join ]
   %more = icmp slt i32 %i, %threads
   br i1 %more, label %join, label %done
 join:
@@ -318,7 +331,8 @@ join:
   %j = add i32 %i, 1
   br label %next
 done:
-  call void @llvm.memset.p0.i64(ptr align 64 %pool, i8 0, i64 BYTES, i1 false)
+  ; It stays in use for ever: calls that still have its address do all turns themselves.
+  store i32 1, ptr %hp, align 4
   ret void
 }
 """
