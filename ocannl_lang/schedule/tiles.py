@@ -270,12 +270,15 @@ def _sum_vector(r: Region, v: Var) -> bool:
 def _packings(r: Region, v: Var, lanes: int, ready: Set[Buffer]) -> list[tuple[Access, ...]]:
     """Nothing packed, or everything that is read often and badly along `v`."""
     found: list[Access] = []
+    own = {*r.chain, *r.sums}
     for c in r.inner if r.sums else ():
         for a in accesses(c.value):
             if (
                 a not in found
                 and a.buffer in ready
                 and packable(a, v)
+                # What differs from turn to turn of a loop around is not one copy.
+                and all(x in own for i in a.index if isinstance(i, Affine) for x, _ in i.terms)
                 and _read_often(a, r)
                 and (stride(a, v) != 1 or (v in r.chain and _far_rows(a, r)))
             ):

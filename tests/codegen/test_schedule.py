@@ -105,6 +105,13 @@ def test_what_a_kernel_makes_itself_is_not_packed_before_it() -> None:
         apply(kernel, [Split("j", 4, (Packed(c, Buffer("p", (5, 13, 4), "f32"), (), ()),))])
 
 
+def test_what_differs_between_turns_of_a_loop_around_is_not_packed_before_it() -> None:
+    program, storage = Network(750).program(20)
+    expected = run_program(program, {b: a.copy() for b, a in storage.items()})
+    for got, e in zip(compile_program(program).run(storage), expected, strict=True):
+        np.testing.assert_allclose(got, e, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("steps", [[Mark("k", "parallel")], [Sink("k")], [Order(("i", "k"))], [Order(("j", "x"))]])
 def test_transforms_that_would_change_the_meaning_are_refused(steps: list[Transform]) -> None:
     with pytest.raises(IllegalTransform):
