@@ -106,7 +106,7 @@ def error_of(diagnostics: Sequence[Diagnostic]) -> OcnError:
 # A process that is forked while another thread is in a call would wait for that thread, which it does not have. So the locks are taken
 # before, which waits for calls to end.
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
-_forking = threading.Lock()
+_forking = threading.RLock()
 _taken: list[Any] = []
 
 

@@ -152,7 +152,8 @@ def llvm_text(program: Program) -> str:
 # How long Python runs one thread while another waits, in seconds, where LLVM's small calls and planning take turns.
 _TURN = 0.0002
 _turns: list[float] = []
-_turns_lock = threading.Lock()
+# A handler of a signal may come in the middle, and compile too.
+_turns_lock = threading.RLock()
 
 
 def _shorten_turns() -> None:

@@ -342,20 +342,20 @@ def blocking(r: Region, tile: Tile, lanes: int, threads: int) -> Blocking | None
         many = math.prod(x.size for x, _ in tile.rows) >= _MANY_ROWS
         return Blocking(operand, width, None, None, 0) if many and _crowded(operand, k, size) else None
     stretch = _stretch(k.size, _LONG_SUM)
-    many = math.prod(x.size for x, _ in tile.rows) * k.size * size >= _LARGE_ROWS
-    most = _COLUMNS if many else _SECOND_CACHE // 2 // (size * (stretch or k.size))
+    far_back = math.prod(x.size for x, _ in tile.rows) * k.size * size >= _LARGE_ROWS
+    most = _COLUMNS if far_back else _SECOND_CACHE // 2 // (size * (stretch or k.size))
     columns = _columns(v.size, width, most, threads)
-    across = _across_rows(r, tile, operand, size, many=many and columns >= _MANY_COLUMNS)
+    across = _across_rows(r, tile, operand, size, copied=far_back and columns >= _MANY_COLUMNS)
     return Blocking(operand, columns, stretch, across, _row_block(tile, stretch or k.size, size))
 
 
-def _across_rows(r: Region, tile: Tile, operand: Access, size: int, *, many: bool) -> Access | None:
-    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or `many` of them are large."""
+def _across_rows(r: Region, tile: Tile, operand: Access, size: int, *, copied: bool) -> Access | None:
+    """The operand of the rows, where successive turns of the sum are far apart in it and rows side by side, or it is to be `copied`."""
     others = [a for a in dict.fromkeys(accesses(r.inner[0].value)) if a != operand]
     if len(others) != 1 or len(tile.rows) != 1 or not packable(others[0], tile.rows[0][0]):
         return None
     (a,), row = others, tile.rows[0][0]
-    if many and row.size >= _MANY_ROWS and not stride(a, tile.vector or row):
+    if copied and row.size >= _MANY_ROWS and not stride(a, tile.vector or row):
         return a
     far = (stride(a, r.sums[0]) or 0) * size >= 256 and r.sums[0].size >= 64
     return a if far and stride(a, row) == 1 and not stride(a, tile.vector or row) else None

@@ -93,7 +93,7 @@ def address(array: Array) -> int:
 
 _pools: dict[tuple[int, int], NDArray[np.uint8]] = {}
 _stops: dict[tuple[int, int], Callable[[int], None]] = {}
-_pools_lock = threading.Lock()
+_pools_lock = threading.RLock()
 
 
 def pool(executor: Executor, threads: int) -> int:
@@ -132,7 +132,7 @@ def _forget_pools() -> None:
 def _after_fork() -> None:
     # The threads did not come along; the lock may be held by one that is gone.
     global _pools_lock
-    _pools_lock = threading.Lock()
+    _pools_lock = threading.RLock()
     _forget_pools()
 
 

@@ -13,7 +13,7 @@ from ocannl_lang.schedule.ir import Loop, Stmt
 from ocannl_lang.schedule.trees import computes
 
 _LINE_BYTES = 64
-# What is smaller is in the caches anyway.
+# What is smaller is in the second cache anyway.
 _LARGE_BYTES = 64 * 1024
 _LONG_SUM = 96
 _MOST_ROWS = 16

@@ -533,7 +533,6 @@ def executor(target: Target, parking: str = "") -> str:
         "WORKERS_ID": _WORKERS + 16,
         "WORKERS_CLAIM": _WORKERS + 24,
         "WORKERS": _WORKERS,
-        "BYTES": POOL_BYTES,
         "FUNCTION": _FUNCTION,
         "SLOTS": _SLOTS,
         "TURNS": _TURNS,
